@@ -36,9 +36,9 @@ pub(crate) async fn all(cx: &Cx, pages: &[&'static str]) -> Result<Vec<usize>, F
             match task.await {
                 Ok(size) => sizes.push(size),
                 // This one failed, or another did and everything here is to stop.
-                Err(Stop::Err(error)) => return Err(error),
-                Err(Stop::Cancelled(cancelled)) => return Err(cancelled.into()),
-                Err(Stop::Panicked(panic)) => panic.resume(),
+                Err(TaskError::Err(error)) => return Err(error),
+                Err(TaskError::Cancelled(cancelled)) => return Err(cancelled.into()),
+                Err(TaskError::Panicked(panic)) => panic.resume(),
             }
         }
         Ok(sizes)
@@ -55,7 +55,7 @@ pub(crate) async fn each(cx: &Cx, pages: &[&'static str]) -> Vec<Result<usize, F
         for task in tasks {
             results.push(match task.await {
                 Ok(size) => Ok(size),
-                Err(Stop::Err(error)) => Err(error),
+                Err(TaskError::Err(error)) => Err(error),
                 Err(_) => Err(FetchError::Cancelled),
             });
         }

@@ -53,7 +53,7 @@ pub(crate) async fn late(cx: &Cx) -> Result<String, Cancelled> {
                 cx.timeout(2.minutes(), async |cx| cx.sleep(90.secs()).await).await
             });
             Ok(match slow.await {
-                Err(Stop::Cancelled(cancelled)) => format!("slow: {:?}", cancelled.kind()),
+                Err(TaskError::Cancelled(cancelled)) => format!("slow: {:?}", cancelled.kind()),
                 other => format!("slow: {other:?}"),
             })
         })

@@ -86,8 +86,8 @@
 //! }
 //! ```
 //!
-//! What a task comes to is an [`Outcome`]: a value, or a [`Stop`] that says whether it failed, was
-//! cancelled or panicked.
+//! What a task comes to is an [`Outcome`]: a value, or a [`TaskError`] that says whether it
+//! failed, was cancelled or panicked.
 //!
 //! # 3. Cancellation
 //!
@@ -160,7 +160,7 @@
 //!     cx.scope(async |s| {
 //!         let task = s.spawn(async move |cx: Cx| migrate(&cx, told).await);
 //!         task.cancel("the night is over");
-//!         assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+//!         assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
 //!         assert_eq!(*log.lock().unwrap(), ["unlock the table"]);
 //!         Ok(())
 //!     })
@@ -430,8 +430,8 @@ pub use asx_net::io;
 pub use asx_runtime::{
     Activity, AdmissionError, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group,
     Health, Limits, Local, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,
-    Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stop, Stopping,
-    Task, TaskBuilder, TaskInfo, TimerError, Unheeded, UntilCancelled, Why, YieldNow, channel,
+    Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task,
+    TaskBuilder, TaskError, TaskInfo, TimerError, Unheeded, UntilCancelled, Why, YieldNow, channel,
     group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
     try_join_all, try_join3, try_join4,
 };
@@ -464,7 +464,8 @@ pub mod prelude {
     pub use asx_runtime::channel::ChannelExt;
     pub use asx_runtime::time::DurationExt;
     pub use asx_runtime::{
-        Cancelled, Cx, Outcome, Scope, Stop, Task, channel, group, join, race, select, try_join,
+        Cancelled, Cx, Outcome, Scope, Task, TaskError, channel, group, join, race, select,
+        try_join,
     };
 }
 

@@ -63,9 +63,9 @@ fn what_a_task_defers_runs_last_first_however_the_task_ends() {
                     assert_eq!(log.take(), ["second", "first"], "{end:?}");
                     match (end, outcome) {
                         (End::Value, Ok(())) => {}
-                        (End::Error, Err(Stop::Err(Failed))) => {}
-                        (End::Panic, Err(Stop::Panicked(_))) => {}
-                        (End::Cancel, Err(Stop::Cancelled(_))) => {}
+                        (End::Error, Err(TaskError::Err(Failed))) => {}
+                        (End::Panic, Err(TaskError::Panicked(_))) => {}
+                        (End::Cancel, Err(TaskError::Cancelled(_))) => {}
                         (end, outcome) => panic!("{end:?}: {outcome:?}"),
                     }
                     Ok(())

@@ -149,7 +149,7 @@ fn the_cancel_of_a_task_reaches_every_kind_of_wait() {
                 });
                 settle(&cx).await?;
                 task.cancel("enough");
-                assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+                assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
             }
             Ok::<_, Cancelled>(())
         })
@@ -206,7 +206,7 @@ fn the_failure_of_a_sibling_reaches_the_body_of_a_scope() {
             })
             .await
         });
-        assert!(matches!(result, Err(Stop::Err("the cause"))), "{result:?}");
+        assert!(matches!(result, Err(TaskError::Err("the cause"))), "{result:?}");
     }
 }
 
@@ -251,7 +251,7 @@ fn a_cancel_reaches_a_job_that_waits() {
             let job = s.spawn_blocking(waiting);
             settle(&cx).await?;
             job.cancel("enough");
-            assert!(matches!(job.await, Err(Stop::Cancelled(_))));
+            assert!(matches!(job.await, Err(TaskError::Cancelled(_))));
             Ok(())
         };
         cx.scope(by_handle).await.unwrap();

@@ -253,7 +253,7 @@ fn a_cancel_of_the_task_reaches_body_and_children_once_and_groups_inside() {
                 });
                 rx.recv(&cx).await.unwrap();
                 task.cancel("done with");
-                assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+                assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
                 Ok(())
             })
             .await

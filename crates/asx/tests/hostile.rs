@@ -164,7 +164,7 @@ fn a_failure_meets_tasks_that_only_their_scope_knows() {
         if nth == round % 16 { Err(nth) } else { Ok(()) }
     };
     let check = |round, outcome| {
-        assert!(matches!(outcome, Err(Stop::Err(nth)) if nth == round % 16));
+        assert!(matches!(outcome, Err(TaskError::Err(nth)) if nth == round % 16));
     };
     rounds_of_tasks("fail fast", task, check);
 }

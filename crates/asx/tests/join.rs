@@ -140,7 +140,7 @@ fn a_cancel_of_the_task_reaches_every_part() {
                 rx.recv(&cx).await.unwrap();
                 task.cancel("done with");
                 assert!(
-                    matches!(task.await, Err(Stop::Cancelled(why)) if why.kind() == Kind::User)
+                    matches!(task.await, Err(TaskError::Cancelled(why)) if why.kind() == Kind::User)
                 );
                 Ok(())
             })

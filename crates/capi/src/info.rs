@@ -5,7 +5,7 @@ use crate::error::{Bad, Checked, Why};
 use crate::guard::{self, Look, Out};
 use crate::state::Core;
 use asx_kernel::cancel::Reason;
-use asx_kernel::outcome::{Lattice, Stop};
+use asx_kernel::outcome::{Lattice, NoValue};
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, RegionView, TaskView};
@@ -47,7 +47,7 @@ pub(crate) fn task(core: &Core, view: &TaskView) -> AsxTaskInfo {
     let witness = view.witness.as_ref();
     let reason = witness.map(|witness| &witness.reason);
     let error = match &view.outcome {
-        Some(Err(Stop::Err(error))) => error.status,
+        Some(Err(NoValue::Err(error))) => error.status,
         _ => None,
     };
     AsxTaskInfo {

@@ -13,7 +13,7 @@ use crate::region::{ask, budget};
 use crate::state::{Core, Kernel, Role};
 use asx_kernel::cancel::Kind;
 use asx_kernel::ids::TaskId;
-use asx_kernel::outcome::{Lattice, Stop};
+use asx_kernel::outcome::{Lattice, NoValue};
 use asx_kernel::status::Status;
 use asx_kernel::task::TaskState;
 use asx_kernel::world::{Answer, TaskError, TaskOptions};
@@ -196,8 +196,8 @@ export! {
                 ASX_TEXT_REASON => view.witness.and_then(|witness| witness.reason.message.clone()),
                 ASX_TEXT_CLEANUP => view.cleanup_error.map(|error| error.message),
                 _ => match view.outcome {
-                    Some(Err(Stop::Err(error))) => Some(error.message),
-                    Some(Err(Stop::Panicked(message))) => Some(message),
+                    Some(Err(NoValue::Err(error))) => Some(error.message),
+                    Some(Err(NoValue::Panicked(message))) => Some(message),
                     _ => None,
                 },
             };

@@ -11,7 +11,7 @@ use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::lanes::{
     Certificate, Fairness, FairnessConfig, Lane, Pending, Suggestion, steal_order,
 };
-use asx_kernel::outcome::{Lattice, Outcome, Stop};
+use asx_kernel::outcome::{Lattice, NoValue, Outcome};
 use asx_kernel::rng::DetRng;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
@@ -110,11 +110,13 @@ fn outcome(end: &End) -> Joined {
     let message = text.map(Arc::from);
     match end.severity.0 {
         Severity::Ok => Ok(()),
-        Severity::Err => Err(Stop::Err(message)),
-        Severity::Cancelled => {
-            Err(Stop::Cancelled(reason(end.kind.map_or(Kind::User, |kind| kind.0), end.at, text)))
-        }
-        Severity::Panicked => Err(Stop::Panicked(message.unwrap_or_else(|| "".into()))),
+        Severity::Err => Err(NoValue::Err(message)),
+        Severity::Cancelled => Err(NoValue::Cancelled(reason(
+            end.kind.map_or(Kind::User, |kind| kind.0),
+            end.at,
+            text,
+        ))),
+        Severity::Panicked => Err(NoValue::Panicked(message.unwrap_or_else(|| "".into()))),
     }
 }
 
@@ -128,9 +130,9 @@ fn join(of: &[End], fold: JoinOrder) -> Reply {
     let joined = joined.unwrap_or(Ok(()));
     let (kind, message) = match &joined {
         Ok(()) => (None, None),
-        Err(Stop::Err(message)) => (None, message.as_deref()),
-        Err(Stop::Cancelled(reason)) => (Some(reason.kind.name()), reason.message.as_deref()),
-        Err(Stop::Panicked(message)) => (None, Some(&**message).filter(|text| !text.is_empty())),
+        Err(NoValue::Err(message)) => (None, message.as_deref()),
+        Err(NoValue::Cancelled(reason)) => (Some(reason.kind.name()), reason.message.as_deref()),
+        Err(NoValue::Panicked(message)) => (None, Some(&**message).filter(|text| !text.is_empty())),
     };
     Reply::ok()
         .with("severity", joined.severity().name())

@@ -32,7 +32,7 @@ impl Severity {
 
 /// Why there is no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop<E> {
+pub enum NoValue<E> {
     /// The task's own error.
     Err(E),
     /// It was asked to stop, saw it and stopped.
@@ -42,14 +42,14 @@ pub enum Stop<E> {
 }
 
 /// A value, or why there is none. An alias of `Result`, so that `?` works.
-pub type Outcome<T, E> = Result<T, Stop<E>>;
+pub type Outcome<T, E> = Result<T, NoValue<E>>;
 
 /// The lattice on [`Outcome`].
 ///
 /// ```
-/// use asx_kernel::outcome::{Lattice, Outcome, Severity, Stop};
-/// let a: Outcome<u8, &str> = Err(Stop::Err("left"));
-/// let b: Outcome<u8, &str> = Err(Stop::Err("right"));
+/// use asx_kernel::outcome::{Lattice, Outcome, Severity, NoValue};
+/// let a: Outcome<u8, &str> = Err(NoValue::Err("left"));
+/// let b: Outcome<u8, &str> = Err(NoValue::Err("right"));
 /// assert_eq!(a.clone().join(Ok(1)), a);
 /// assert_eq!(a.clone().join(b), a);
 /// assert_eq!(a.severity(), Severity::Err);
@@ -67,9 +67,9 @@ impl<T, E> Lattice for Outcome<T, E> {
     fn severity(&self) -> Severity {
         match self {
             Ok(_) => Severity::Ok,
-            Err(Stop::Err(_)) => Severity::Err,
-            Err(Stop::Cancelled(_)) => Severity::Cancelled,
-            Err(Stop::Panicked(_)) => Severity::Panicked,
+            Err(NoValue::Err(_)) => Severity::Err,
+            Err(NoValue::Cancelled(_)) => Severity::Cancelled,
+            Err(NoValue::Panicked(_)) => Severity::Panicked,
         }
     }
 

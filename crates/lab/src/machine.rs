@@ -25,7 +25,7 @@ use asx_kernel::lanes::TieBreak;
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
-    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, Stop, TaskInfo,
+    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, TaskError, TaskInfo,
     footprint, waits,
 };
 
@@ -283,14 +283,19 @@ impl Parts {
 
     /// A program was ended by a panic or a cancel.
     #[cold]
-    fn stopped(&self, stop: Stop<Infallible>, rare: &mut Option<Box<Rare>>, steps: u64) -> Failure {
+    fn stopped(
+        &self,
+        stop: TaskError<Infallible>,
+        rare: &mut Option<Box<Rare>>,
+        steps: u64,
+    ) -> Failure {
         match stop {
-            Stop::Panicked(panic) => {
+            TaskError::Panicked(panic) => {
                 let panics = rare.as_mut().map(|rare| mem::take(&mut rare.panics));
                 self.panicked(&panic, panics.unwrap_or_default(), steps)
             }
-            Stop::Cancelled(cancelled) => Failure::new(Finding::ended(&cancelled), steps),
-            Stop::Err(never) => match never {},
+            TaskError::Cancelled(cancelled) => Failure::new(Finding::ended(&cancelled), steps),
+            TaskError::Err(never) => match never {},
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use asx_lab::{How, Kind, check};
 use asx_runtime::sync::{Mutex, Notify};
-use asx_runtime::{Cancelled, Cx, Outcome, Scope, Stop};
+use asx_runtime::{Cancelled, Cx, Outcome, Scope, TaskError};
 
 async fn lost_wakeup(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
@@ -113,7 +113,7 @@ async fn bad_finalizer(cx: &Cx) -> Outcome<(), Cancelled> {
 #[test]
 fn a_panic_of_a_finalizer_reaches_the_root() {
     let report = check(async |cx: Cx| match bad_finalizer(&cx).await {
-        Err(Stop::Panicked(panic)) => panic.resume(),
+        Err(TaskError::Panicked(panic)) => panic.resume(),
         _ => Ok::<(), Cancelled>(()),
     });
     let found = report.run().failure.expect("a panic").failure.finding;
@@ -124,7 +124,7 @@ fn a_panic_of_a_finalizer_reaches_the_root() {
 fn a_panic_of_a_finalizer_that_is_expected_is_no_finding() {
     let expected = check(async |cx: Cx| {
         let outcome = bad_finalizer(&cx).await;
-        assert!(matches!(outcome, Err(Stop::Panicked(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(TaskError::Panicked(_))), "{outcome:?}");
     });
     assert!(expected.run().failure.is_none());
 }

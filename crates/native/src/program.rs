@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Wake, Waker};
 
 use asx_runtime::{
-    AdmissionError, Cancelled, Cx, Host, Outcome, Panic, Root, SpawnError, Stop, Unheeded,
+    AdmissionError, Cancelled, Cx, Host, Outcome, Panic, Root, SpawnError, TaskError, Unheeded,
 };
 
 use crate::block_on_slots::Place;
@@ -130,9 +130,9 @@ impl Runtime {
                 Some(unheeded) => Err(BlockOnError::Unheeded(unheeded)),
                 None => Ok(value),
             },
-            Ok(Err(Stop::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
-            Ok(Err(Stop::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
-            Ok(Err(Stop::Err(never))) => match never {},
+            Ok(Err(TaskError::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
+            Ok(Err(TaskError::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
+            Ok(Err(TaskError::Err(never))) => match never {},
             Err(SpawnError::Refused(AdmissionError::Closing | AdmissionError::Closed)) => {
                 Err(BlockOnError::ShutDown)
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use asx_kernel::cancel::Kind;
 use asx_native::{Handle, Runtime};
 use asx_runtime::channel::{ChannelError, ChannelExt};
-use asx_runtime::{AdmissionError, BoxFuture, Cancelled, Cx, Limits, Scope, SpawnError, Stop};
+use asx_runtime::{AdmissionError, BoxFuture, Cancelled, Cx, Limits, Scope, SpawnError, TaskError};
 
 #[derive(Debug, PartialEq)]
 enum AppError {
@@ -111,7 +111,7 @@ fn a_panic_of_a_child_surfaces_at_the_scope() {
             })
             .await
         });
-        assert!(matches!(result, Err(Stop::Panicked(panic)) if panic.message() == "ouch"));
+        assert!(matches!(result, Err(TaskError::Panicked(panic)) if panic.message() == "ouch"));
     });
 }
 
@@ -141,7 +141,7 @@ fn who_awaits_a_child_in_a_timeout_is_told_of_the_timeout() {
                 cx.scope(async |s: Scope<Cancelled>| {
                     let child = s.spawn(async |cx: Cx| cx.sleep(Duration::from_secs(3600)).await);
                     match child.await {
-                        Err(Stop::Cancelled(cancelled)) => Err(cancelled),
+                        Err(TaskError::Cancelled(cancelled)) => Err(cancelled),
                         other => panic!("{other:?}"),
                     }
                 })
@@ -201,7 +201,7 @@ fn a_deadline_cancels_a_task() {
                     Ok(())
                 });
                 match task.await {
-                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    Err(TaskError::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
                     other => panic!("{other:?}"),
                 }
             })
@@ -225,7 +225,7 @@ fn a_task_without_polls_left_is_cancelled() {
                     Ok(())
                 });
                 match task.await {
-                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    Err(TaskError::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
                     other => panic!("{other:?}"),
                 }
             })
@@ -251,7 +251,7 @@ fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
                 cx.yield_now().await;
                 task.cancel("done with");
                 match task.await {
-                    Err(Stop::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
+                    Err(TaskError::Cancelled(cancelled)) => Ok::<_, AppError>(cancelled.kind()),
                     other => panic!("{other:?}"),
                 }
             })
@@ -287,15 +287,15 @@ fn a_shutdown_goes_from_word_to_cancel_to_force() {
                 let polite = polite.await;
                 cx.shield(async |_| {
                     assert!(matches!(polite, Ok("polite")), "{polite:?}");
-                    assert!(matches!(stubborn.await, Err(Stop::Cancelled(_))));
-                    assert!(matches!(firm.await, Err(Stop::Cancelled(_))));
+                    assert!(matches!(stubborn.await, Err(TaskError::Cancelled(_))));
+                    assert!(matches!(firm.await, Err(TaskError::Cancelled(_))));
                 })
                 .await;
                 Ok("body")
             })
             .await
         });
-        assert!(matches!(seen, Err(Stop::Cancelled(_)) | Ok("body")), "{seen:?}");
+        assert!(matches!(seen, Err(TaskError::Cancelled(_)) | Ok("body")), "{seen:?}");
         rt.shutdown(Duration::ZERO).expect("nothing lives");
         assert_eq!(rt.dump().tasks(), 0);
     });
@@ -502,7 +502,9 @@ fn a_handle_keeps_the_outcome_of_a_task_that_was_cancelled() {
             while !task.is_finished() {
                 cx.yield_now().await;
             }
-            let Some(Err(Stop::Cancelled(cancelled))) = task.outcome() else { panic!("no cancel") };
+            let Some(Err(TaskError::Cancelled(cancelled))) = task.outcome() else {
+                panic!("no cancel")
+            };
             assert_eq!(cancelled.reason().message.as_deref(), Some("enough"));
             assert!(task.outcome().is_none(), "once");
             Ok(())
@@ -533,7 +535,7 @@ fn what_is_refused_for_want_of_room_says_so() {
     rt.block_on(async |cx: Cx| {
         let full = async |s: Scope<Cancelled>| {
             let kept = s.spawn(async |cx: Cx| Ok(cx.cancelled().await));
-            let Err(Stop::Cancelled(refused)) = s.spawn(async |_cx: Cx| Ok(())).await else {
+            let Err(TaskError::Cancelled(refused)) = s.spawn(async |_cx: Cx| Ok(())).await else {
                 panic!("there was room")
             };
             assert_eq!(refused.kind(), Kind::ResourceUnavailable);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 use asx_native::Runtime;
-use asx_runtime::{AdmissionError, Cx, Scope, SpawnError, Stop};
+use asx_runtime::{AdmissionError, Cx, Scope, SpawnError, TaskError};
 use common::{AppError, on_each};
 
 /// Runtimes of several sizes with few threads for blocking jobs.
@@ -90,7 +90,7 @@ fn a_cancel_before_the_start_prevents_the_run_and_does_not_wait_for_a_thread() {
                     assert!(task.cancel("done with"));
                     // It ends although the only thread is taken.
                     match task.await {
-                        Err(Stop::Cancelled(cancelled)) => kinds.push(cancelled.kind()),
+                        Err(TaskError::Cancelled(cancelled)) => kinds.push(cancelled.kind()),
                         other => panic!("{other:?}"),
                     }
                 }
@@ -112,7 +112,7 @@ fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
         let handle = rt.handle();
         let (outcome, dump) = rt.block_on(async |cx: Cx| {
             let mut task = None;
-            let _: Result<(), Stop<AppError>> = cx
+            let _: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     task = Some(s.task("job").spawn_blocking(job));
                     begun.recv().unwrap();
@@ -167,7 +167,7 @@ fn a_panic_of_a_job_surfaces_like_a_tasks() {
     on_each(|rt| {
         let (alone, scope) = rt.block_on(async |cx: Cx| {
             let alone = cx.spawn_blocking(|| -> u32 { panic!("alone") }).await;
-            let scope: Result<(), Stop<AppError>> = cx
+            let scope: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     drop(s.spawn_blocking(|| -> Result<(), _> { panic!("ouch") }));
                     Ok(())
@@ -175,8 +175,8 @@ fn a_panic_of_a_job_surfaces_like_a_tasks() {
                 .await;
             (alone, scope)
         });
-        assert!(matches!(alone, Err(Stop::Panicked(panic)) if panic.message() == "alone"));
-        assert!(matches!(scope, Err(Stop::Panicked(panic)) if panic.message() == "ouch"));
+        assert!(matches!(alone, Err(TaskError::Panicked(panic)) if panic.message() == "alone"));
+        assert!(matches!(scope, Err(TaskError::Panicked(panic)) if panic.message() == "ouch"));
     });
 }
 
@@ -222,7 +222,7 @@ fn a_job_can_look_whether_to_stop() {
             })
             .await
         });
-        assert!(matches!(result, Ok(Err(Stop::Cancelled(_)))), "{result:?}");
+        assert!(matches!(result, Ok(Err(TaskError::Cancelled(_)))), "{result:?}");
     });
 }
 
@@ -230,15 +230,15 @@ fn a_job_can_look_whether_to_stop() {
 fn a_closing_scope_takes_no_job() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
-            let _: Result<(), Stop<AppError>> = cx
+            let _: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     s.cancel("done with");
                     let own = s.spawn_blocking(|| -> Result<(), _> { unreachable!() });
                     let any = cx.spawn_blocking(|| -> u32 { unreachable!() });
                     assert!(own.is_finished() && any.is_finished());
                     cx.shield(async |_| {
-                        assert!(matches!(own.await, Err(Stop::Cancelled(_))));
-                        assert!(matches!(any.await, Err(Stop::Cancelled(_))));
+                        assert!(matches!(own.await, Err(TaskError::Cancelled(_))));
+                        assert!(matches!(any.await, Err(TaskError::Cancelled(_))));
                     })
                     .await;
                     let refused = s.task("late").try_spawn_blocking(|| Ok(())).unwrap_err();
@@ -261,7 +261,7 @@ fn a_deadline_ends_a_job_that_has_not_begun() {
                 let late = s.task("late").within(Duration::from_millis(1));
                 let late = late.spawn_blocking(|| -> Result<(), _> { unreachable!() });
                 let kind = match late.await {
-                    Err(Stop::Cancelled(cancelled)) => cancelled.kind(),
+                    Err(TaskError::Cancelled(cancelled)) => cancelled.kind(),
                     other => panic!("{other:?}"),
                 };
                 drop(gate);
@@ -317,7 +317,7 @@ fn many_jobs_and_cancels_from_many_tasks_all_end() {
                                     }
                                     match job.await {
                                         Ok(_) => ok += 1,
-                                        Err(Stop::Cancelled(_)) => cancelled += 1,
+                                        Err(TaskError::Cancelled(_)) => cancelled += 1,
                                         Err(other) => panic!("{other:?}"),
                                     }
                                     cx.yield_now().await;

@@ -4,7 +4,7 @@ mod common;
 
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
-use asx_runtime::{Cx, Policy, Scope, Stop};
+use asx_runtime::{Cx, Policy, Scope, TaskError};
 use common::{AppError, on_each};
 
 #[test]
@@ -22,7 +22,7 @@ fn an_inner_scope_is_bounded_by_the_budget_of_the_one_around() {
                             }
                         });
                         match task.await {
-                            Err(Stop::Cancelled(cancelled)) => Ok(cancelled.kind()),
+                            Err(TaskError::Cancelled(cancelled)) => Ok(cancelled.kind()),
                             other => panic!("{other:?}"),
                         }
                     })

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use asx_native::Runtime;
-use asx_runtime::{Cx, Outcome, Policy, Scope, Stop};
+use asx_runtime::{Cx, Outcome, Policy, Scope, TaskError};
 use common::{AppError, on_each};
 
 /// A scope whose second of three finalizers panics: how it ends, and which of them ran.
@@ -39,7 +39,7 @@ fn second_panics<T: Send>(
 
 fn panic_of<T>(outcome: Outcome<T, AppError>) -> String {
     match outcome {
-        Err(Stop::Panicked(panic)) => panic.message().into(),
+        Err(TaskError::Panicked(panic)) => panic.message().into(),
         Err(stop) => panic!("{stop}"),
         Ok(_) => panic!("no panic"),
     }
@@ -82,7 +82,7 @@ fn of_two_panics_the_first_is_the_outcome() {
         // One that was awaited is known: that of the finalizer is not.
         let awaited = async |_: &Cx, s: &Scope<AppError>| {
             let task = s.spawn(async |_cx: Cx| -> Result<(), _> { panic!("child") });
-            assert!(matches!(task.await, Err(Stop::Panicked(_))));
+            assert!(matches!(task.await, Err(TaskError::Panicked(_))));
             Ok(())
         };
         assert_eq!(panic_of(second_panics(rt, Policy::CollectAll, awaited).0), "finalizer 1");

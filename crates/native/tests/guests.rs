@@ -11,7 +11,7 @@ use std::time::Duration;
 use asx_native::{BlockOnError, Runtime};
 use asx_runtime::channel::bounded;
 use asx_runtime::sync::Notify;
-use asx_runtime::{Cx, Grace, Scope, Stop};
+use asx_runtime::{Cx, Grace, Scope, TaskError};
 use common::{AppError, ends, on_each};
 
 /// Fails if it is dropped elsewhere than it was made.
@@ -473,7 +473,7 @@ fn shut_down(rt: &Runtime, grace: Grace, for_ever: bool) -> Vec<Result<(), Block
     let (entered, enter) = mpsc::channel();
     let program = move |entered: mpsc::Sender<()>| {
         rt.try_block_on(async |cx: Cx| {
-            let ended: Result<(), Stop<AppError>> = cx
+            let ended: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     let home = AtHome::new();
                     drop(s.spawn_local(async move |cx: Cx| {

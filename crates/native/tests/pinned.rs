@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use asx_runtime::{Cx, Scope, SpawnError, Stop};
+use asx_runtime::{Cx, Scope, SpawnError, TaskError};
 use common::{AppError, on_each};
 
 /// Counts polls, drops and those of them that were on another thread than its making.
@@ -71,7 +71,7 @@ impl<F: Future> Future for Watched<F> {
 }
 
 /// Runs `each` in many tasks, which spread over the workers.
-fn in_many_tasks<F>(rt: &asx_native::Runtime, each: F) -> Result<(), Stop<AppError>>
+fn in_many_tasks<F>(rt: &asx_native::Runtime, each: F) -> Result<(), TaskError<AppError>>
 where
     F: Fn(usize, &Scope<AppError>) + Send + Sync + 'static,
 {
@@ -231,7 +231,7 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                             drop(own.spawn(async move |_cx: Cx| {
                                 match task.await {
                                     Ok(value) => assert_eq!(value, n),
-                                    Err(stop) => assert!(matches!(stop, Stop::Panicked(_))),
+                                    Err(stop) => assert!(matches!(stop, TaskError::Panicked(_))),
                                 }
                                 Ok(())
                             }));
@@ -263,7 +263,7 @@ fn outside_a_worker_nothing_starts() {
                     let refused = job.await.unwrap();
                     assert_eq!(said.recv().unwrap(), SpawnError::NoSuchWorker);
                     assert!(refused.is_finished());
-                    assert!(matches!(refused.await, Err(Stop::Cancelled(_))));
+                    assert!(matches!(refused.await, Err(TaskError::Cancelled(_))));
                     Ok(())
                 })
                 .await;
@@ -277,7 +277,7 @@ fn a_closing_scope_drops_a_local_future_at_home() {
     on_each(|rt| {
         let watch = Watch::default();
         rt.block_on(async |cx: Cx| {
-            let _: Result<(), Stop<AppError>> = cx
+            let _: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     s.cancel("done with");
                     let task =
@@ -341,7 +341,7 @@ fn a_pin_to_a_worker_that_does_not_exist_is_refused() {
                     // Number 4 may be this very thread.
                     for worker in [5, 300, 60_000] {
                         let lost = s.task("lost").pinned_to(worker).spawn(async |_cx: Cx| Ok(1));
-                        assert!(matches!(lost.await, Err(Stop::Cancelled(_))));
+                        assert!(matches!(lost.await, Err(TaskError::Cancelled(_))));
                         let lost = s.task("lost").pinned_to(worker);
                         let status = lost.try_spawn(async |_cx: Cx| Ok(1)).map(drop);
                         assert_eq!(status, Err(SpawnError::NoSuchWorker));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
 use asx_native::Runtime;
-use asx_runtime::{Cx, NotReady, Policy, Ready, Scope, Stop, channel};
+use asx_runtime::{Cx, NotReady, Policy, Ready, Scope, TaskError, channel};
 use common::{AppError, on_each};
 
 #[test]
@@ -28,7 +28,7 @@ fn whoever_starts_a_task_goes_on_when_it_is_ready() {
                     let (said, task) = starting.await.unwrap();
                     assert_eq!((said, task.is_finished()), (n, false));
                     task.cancel("done with");
-                    assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+                    assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
                 }
                 Ok(1)
             })
@@ -48,7 +48,7 @@ fn who_drops_what_it_would_say_so_with_is_asked_to_stop() {
                     cx.cancelled().await;
                     Ok(())
                 });
-                let Err(NotReady::Ended(Err(Stop::Cancelled(why)))) = starting.await else {
+                let Err(NotReady::Ended(Err(TaskError::Cancelled(why)))) = starting.await else {
                     panic!("it has not ended cancelled")
                 };
                 assert_eq!(why.reason().kind, Kind::LinkedExit);
@@ -93,7 +93,10 @@ fn an_end_before_it_is_ready_is_an_error_with_the_outcome() {
                     });
                     let error = starting.await.unwrap_err();
                     assert_eq!(error.to_string(), "ended before it was ready: Bad(4)");
-                    assert!(matches!(error, NotReady::Ended(Err(Stop::Err(AppError::Bad(4))))));
+                    assert!(matches!(
+                        error,
+                        NotReady::Ended(Err(TaskError::Err(AppError::Bad(4))))
+                    ));
 
                     // Forgotten: waited for to the end, which is not an error of its own.
                     let starting = s.start(async |cx: Cx, ready: Ready<()>| {
@@ -106,7 +109,7 @@ fn an_end_before_it_is_ready_is_an_error_with_the_outcome() {
                     let starting = s
                         .start(async |_cx: Cx, _ready: Ready<()>| -> Result<(), _> { panic!("x") });
                     let error = starting.await.unwrap_err();
-                    assert!(matches!(error, NotReady::Ended(Err(Stop::Panicked(_)))));
+                    assert!(matches!(error, NotReady::Ended(Err(TaskError::Panicked(_)))));
                     Ok(())
                 })
                 .await
@@ -125,7 +128,7 @@ fn a_failure_before_it_is_ready_is_heard_where_it_was_started() {
                     Err::<(), _>(AppError::Bad(4))
                 });
                 match starting.await {
-                    Err(NotReady::Ended(Err(Stop::Err(error)))) => Err(error),
+                    Err(NotReady::Ended(Err(TaskError::Err(error)))) => Err(error),
                     other => panic!("{other:?}"),
                 }
             })
@@ -139,7 +142,7 @@ fn a_failure_before_it_is_ready_is_heard_where_it_was_started() {
 fn in_a_closing_scope_nothing_is_ready() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
-            let _: Result<(), Stop<AppError>> = cx
+            let _: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     s.cancel("done with");
                     let starting = s.start(async |_cx: Cx, ready: Ready<()>| {
@@ -147,7 +150,7 @@ fn in_a_closing_scope_nothing_is_ready() {
                         Ok(())
                     });
                     let ended = cx.shield(async |_| starting.await).await;
-                    assert!(matches!(ended, Err(NotReady::Ended(Err(Stop::Cancelled(_))))));
+                    assert!(matches!(ended, Err(NotReady::Ended(Err(TaskError::Cancelled(_))))));
                     Ok(())
                 })
                 .await;
@@ -181,7 +184,7 @@ fn a_cancel_of_who_waits_cancels_what_starts() {
                 });
                 cx.yield_now().await;
                 waits.cancel("done with");
-                assert!(matches!(waits.await, Err(Stop::Cancelled(_))));
+                assert!(matches!(waits.await, Err(TaskError::Cancelled(_))));
                 // Dropped half-way it is cancelled too.
                 drop(never_ready(&s, kinds));
                 Ok(())
@@ -224,8 +227,8 @@ fn where_all_is_collected_a_failure_cancels_nothing() {
         for (n, outcome) in (0..).zip(outcomes) {
             match (n % 3, outcome) {
                 (0, Ok(value)) => assert_eq!(value, n),
-                (1, Err(Stop::Err(error))) => assert_eq!(error, AppError::Bad(n as u32)),
-                (2, Err(Stop::Panicked(panic))) => assert_eq!(panic.message(), n.to_string()),
+                (1, Err(TaskError::Err(error))) => assert_eq!(error, AppError::Bad(n as u32)),
+                (2, Err(TaskError::Panicked(panic))) => assert_eq!(panic.message(), n.to_string()),
                 (_, other) => panic!("{n}: {other:?}"),
             }
         }

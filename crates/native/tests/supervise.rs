@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
-use asx_runtime::{Cx, Policy, Restart, Scope, Stop};
+use asx_runtime::{Cx, Policy, Restart, Scope, TaskError};
 use common::{AppError, on_each};
 
 const EVER: Duration = Duration::MAX;
@@ -75,7 +75,7 @@ fn a_panic_too_many_is_the_scopes_panic() {
             })
             .await
         });
-        assert!(matches!(&result, Err(Stop::Panicked(panic)) if panic.message() == "life 3"));
+        assert!(matches!(&result, Err(TaskError::Panicked(panic)) if panic.message() == "life 3"));
     });
 }
 
@@ -92,7 +92,7 @@ fn where_all_is_collected_the_handle_tells_the_last_cause() {
                 })
                 .await
         });
-        assert!(matches!(result, Ok(Err(Stop::Err(AppError::Bad(9))))), "{result:?}");
+        assert!(matches!(result, Ok(Err(TaskError::Err(AppError::Bad(9))))), "{result:?}");
     });
 }
 
@@ -115,7 +115,7 @@ fn a_cancel_ends_the_task_and_the_restarts() {
                 }
                 task.cancel("done with");
                 match task.await {
-                    Err(Stop::Cancelled(cancelled)) => Ok(cancelled.kind()),
+                    Err(TaskError::Cancelled(cancelled)) => Ok(cancelled.kind()),
                     other => panic!("{other:?}"),
                 }
             })
@@ -223,7 +223,7 @@ fn a_task_that_is_cancelled_by_its_budget_is_not_started_again() {
                         }
                     });
                     match task.await {
-                        Err(Stop::Cancelled(cancelled)) => Ok(cancelled.kind()),
+                        Err(TaskError::Cancelled(cancelled)) => Ok(cancelled.kind()),
                         other => panic!("{other:?}"),
                     }
                 })

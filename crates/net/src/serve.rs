@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use asx_runtime::{Cx, Policy, Scope, Stop, select};
+use asx_runtime::{Cx, Policy, Scope, TaskError, select};
 
 use crate::io::{Error, Lossless, Result};
 use crate::{TcpListener, TcpStream};
@@ -192,9 +192,9 @@ impl<L: Listener> Server<L> {
         let body = |scope: Scope<Error>| self.accept_all(cx, scope, handler, all);
         match cx.scope_with(Policy::CollectAll).run(body).await {
             Ok(()) => Ok(counts.report()),
-            Err(Stop::Err(error)) => Err(error),
-            Err(Stop::Cancelled(cancelled)) => Err(cancelled.into()),
-            Err(Stop::Panicked(panic)) => panic.resume(),
+            Err(TaskError::Err(error)) => Err(error),
+            Err(TaskError::Cancelled(cancelled)) => Err(cancelled.into()),
+            Err(TaskError::Panicked(panic)) => panic.resume(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use asx_kernel::cancel::Kind;
 use asx_net::io::Read as _;
 use asx_net::{Cx, Listener, ServeEvent, ServeReport, Server, TcpListener, TcpStream, io, serve};
-use asx_runtime::{Stop, channel, select};
+use asx_runtime::{TaskError, channel, select};
 use common::on_each;
 
 /// Echoes until the client ends, or until the server is told to stop while it waits for more.
@@ -124,7 +124,7 @@ fn a_server_that_is_cancelled_cancels_its_handlers_and_waits_for_them() {
             let mut client = TcpStream::connect(&cx, address).await?;
             client.read_exact(&cx, &mut [0; 4]).await?;
             server.cancel("enough");
-            assert!(matches!(server.await, Err(Stop::Cancelled(_) | Stop::Err(_))));
+            assert!(matches!(server.await, Err(TaskError::Cancelled(_) | TaskError::Err(_))));
             // The handler has ended before its server.
             assert_eq!(ends.try_recv(), Ok(true));
             Ok(())

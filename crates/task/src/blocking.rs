@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::core::{Core, Settings};
     use crate::test_util::Timeless;
-    use crate::{Cancelled, Runnable, Stop};
+    use crate::{Cancelled, Runnable, TaskError};
 
     /// Has no thread for jobs, and keeps what is scheduled.
     #[derive(Default)]
@@ -150,7 +150,9 @@ mod tests {
         // Two entries: one ends the task, the other finds nothing to do.
         let entries = take(&mut *host.0.lock().unwrap());
         assert_eq!(entries.into_iter().map(Runnable::run).collect::<Vec<_>>(), [false, false]);
-        let Some(Err(Stop::Cancelled(cancelled))) = task.outcome() else { panic!("no cancel") };
+        let Some(Err(TaskError::Cancelled(cancelled))) = task.outcome() else {
+            panic!("no cancel")
+        };
         assert_eq!(cancelled.kind(), Kind::ResourceUnavailable);
         assert_eq!(Arc::strong_count(&held), 1);
     }

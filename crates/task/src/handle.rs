@@ -16,7 +16,7 @@ use crate::footprint::{self, Object, Part};
 use crate::proceed;
 use crate::task::cell::{JoinInner, TaskRef};
 use crate::task::context;
-use crate::task::outcome::{Cancelled, Outcome, Stop};
+use crate::task::outcome::{Cancelled, Outcome, TaskError};
 use crate::wait::Wait;
 use crate::{CancelSafe, Why};
 
@@ -115,7 +115,7 @@ impl<T, E> Future for Task<T, E> {
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match ready!(self.poll_proceed(cx)) {
-            Some(cancelled) => Poll::Ready(Err(Stop::Cancelled(cancelled))),
+            Some(cancelled) => Poll::Ready(Err(TaskError::Cancelled(cancelled))),
             None => self.poll_charged_end(cx.waker()),
         }
     }
@@ -162,7 +162,7 @@ impl<T, E> Task<T, E> {
                 // The scope has taken a failure as its own result.
                 let task = self.joint.task();
                 let reason = task.region.reason_of(task);
-                return Poll::Ready(Err(Stop::Cancelled(Cancelled::from(reason))));
+                return Poll::Ready(Err(TaskError::Cancelled(Cancelled::from(reason))));
             }
             if self.joint.register(waker) {
                 self.await_in_current(Wait::Join, Location::caller(), waker);

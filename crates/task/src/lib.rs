@@ -83,6 +83,6 @@ pub use supervise::Restart;
 pub use task::audit;
 pub use task::cell::Runnable;
 pub use task::cx::{Cx, YieldNow};
-pub use task::outcome::{Cancelled, Outcome, Panic, Stop};
+pub use task::outcome::{Cancelled, Outcome, Panic, TaskError};
 pub use task::run::{Begun, RunContext};
 pub use why::Why;

@@ -77,7 +77,7 @@ impl Root {
         // A program that was asked to stop still has its say.
         match (value, outcome) {
             (Some(value), _) => Ok(Ok(value)),
-            (None, Err(stop)) => Ok(Err(stop)),
+            (None, Err(error)) => Ok(Err(error)),
             (None, Ok(())) => unreachable!("a body that ends leaves its value"),
         }
     }

@@ -27,10 +27,10 @@ use crate::handle::Task;
 use crate::proceed;
 use crate::region::{Finalizer, Policy, Region};
 use crate::spawn::{Plan, make, spawn};
-use crate::task::cell::{TaskAttrs, TaskRef, claim_stop};
+use crate::task::cell::{TaskAttrs, TaskRef, claim_error};
 use crate::task::context;
 use crate::task::cx::Cx;
-use crate::task::outcome::{Cancelled, Outcome, Panic, Stop};
+use crate::task::outcome::{Cancelled, Outcome, Panic, TaskError};
 use crate::wait::Wait;
 use crate::why::Why;
 
@@ -158,7 +158,7 @@ impl<'a> ScopeBuilder<'a> {
                     .cancel_view()
                     .check(Check::SEEN)
                     .unwrap_or_else(|| cx.region().refusal(status));
-                return Err(Stop::Cancelled(reason));
+                return Err(TaskError::Cancelled(reason));
             }
         };
         if let Some(time) = self.cleanup_time {
@@ -173,7 +173,7 @@ impl<'a> ScopeBuilder<'a> {
         let body = catch_unwind(AssertUnwindSafe(|| body(scope)));
         let result = match body {
             Ok(body) => Body::new(&region, body).await,
-            Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
+            Err(payload) => Err(TaskError::Panicked(Panic::new(payload))),
         };
         match (&result, cx.cancel_view().check(Check::SEEN)) {
             (Ok(_), _) if !region.has_failed() => region.end(),
@@ -189,10 +189,10 @@ impl<'a> ScopeBuilder<'a> {
             return result;
         }
         // SAFETY: tasks of this scope were made with its error type.
-        let claim = |failed: TaskRef| unsafe { claim_stop::<E>(&failed) };
+        let claim = |failed: TaskRef| unsafe { claim_error::<E>(&failed) };
         let failures = [failed.and_then(claim), broken.and_then(claim)];
         let result = match (result, interrupted) {
-            (Ok(_), Some(cancelled)) => Err(Stop::Cancelled(cancelled)),
+            (Ok(_), Some(cancelled)) => Err(TaskError::Cancelled(cancelled)),
             (result, _) => result,
         };
         Region::retire(region);
@@ -220,9 +220,9 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match ready!(self.project().outcome.poll(cx)) {
             Ok(value) => Ok(value),
-            Err(Stop::Err(error)) => Err(error),
-            Err(Stop::Cancelled(cancelled)) => Err(cancelled.into()),
-            Err(Stop::Panicked(panic)) => panic.resume(),
+            Err(TaskError::Err(error)) => Err(error),
+            Err(TaskError::Cancelled(cancelled)) => Err(cancelled.into()),
+            Err(TaskError::Panicked(panic)) => panic.resume(),
         })
     }
 }
@@ -231,10 +231,10 @@ where
 /// finalizer rather than anything but a panic before it.
 fn first_cause<T, E>(
     result: Outcome<T, E>,
-    [failed, finalizer]: [Option<Stop<E>>; 2],
+    [failed, finalizer]: [Option<TaskError<E>>; 2],
 ) -> Outcome<T, E> {
     match (failed.map_or(result, Err), finalizer) {
-        (Err(Stop::Panicked(panic)), _) => Err(Stop::Panicked(panic)),
+        (Err(TaskError::Panicked(panic)), _) => Err(TaskError::Panicked(panic)),
         (_, Some(stop)) => Err(stop),
         (result, None) => result,
     }
@@ -289,8 +289,8 @@ where
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));
         Poll::Ready(match polled {
-            Ok(polled) => ready!(polled).map_err(Stop::Err),
-            Err(payload) => Err(Stop::Panicked(Panic::new(payload))),
+            Ok(polled) => ready!(polled).map_err(TaskError::Err),
+            Err(payload) => Err(TaskError::Panicked(Panic::new(payload))),
         })
     }
 }

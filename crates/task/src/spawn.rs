@@ -15,7 +15,7 @@ use crate::region::Region;
 use crate::region::region_ref::RegionRef;
 use crate::task::budget::Limits;
 use crate::task::cell::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
-use crate::task::outcome::{Cancelled, Stop};
+use crate::task::outcome::{Cancelled, TaskError};
 use crate::task::poll;
 
 /// How a task is to be.
@@ -73,7 +73,7 @@ where
         attrs: budgeted(region, None, None),
     };
     let fresh = UninitTask::<Pending<Result<T, E>>, T, E>::new(plan);
-    let (header, handle) = fresh.with_result(Err(Stop::Err(error)));
+    let (header, handle) = fresh.with_result(Err(TaskError::Err(error)));
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { JoinInner::new(handle) });
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
@@ -261,7 +261,7 @@ mod tests {
         assert!(entry.unwrap().is_none());
         assert_eq!(*host.ran.lock().unwrap(), 1, "an entry for the cancel");
         match task.outcome() {
-            Some(Err(Stop::Panicked(panic))) => assert_eq!(panic.message(), "closure"),
+            Some(Err(TaskError::Panicked(panic))) => assert_eq!(panic.message(), "closure"),
             other => panic!("{other:?}"),
         }
         assert!(region.poll_closed(Waker::noop()));

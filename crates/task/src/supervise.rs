@@ -10,7 +10,7 @@ use asx_kernel::time::Time;
 
 use crate::region::Policy;
 use crate::scope::Scope;
-use crate::task::outcome::{Outcome, Stop};
+use crate::task::outcome::{Outcome, TaskError};
 use crate::{Cx, Task};
 
 /// How often, and how soon, a task that failed is started again.
@@ -100,7 +100,7 @@ where
         let outcome: Outcome<(), E> = life.await.and_then(|ended| ended);
         let stop = match outcome {
             Ok(()) => return Ok(()),
-            Err(Stop::Cancelled(cancelled)) => {
+            Err(TaskError::Cancelled(cancelled)) => {
                 // Whichever of the two was cancelled, both are now: what this returns is ignored.
                 if cx.checkpoint().is_ok() {
                     cx.cancel_self(cancelled.reason());
@@ -130,11 +130,11 @@ impl Cx {
 }
 
 /// Fails as the task did that is not started again.
-fn fail<E>(stop: Stop<E>) -> Result<(), E> {
+fn fail<E>(stop: TaskError<E>) -> Result<(), E> {
     match stop {
-        Stop::Err(error) => Err(error),
-        Stop::Panicked(panic) => panic.resume(),
-        Stop::Cancelled(_) => Ok(()),
+        TaskError::Err(error) => Err(error),
+        TaskError::Panicked(panic) => panic.resume(),
+        TaskError::Cancelled(_) => Ok(()),
     }
 }
 

@@ -49,7 +49,7 @@ impl Inner {
                     self.poll(decision);
                     ended = decided;
                 }
-                Go::Stop => break,
+                Go::TaskError => break,
             }
         }
         self.tell_watches();
@@ -126,7 +126,7 @@ enum Go {
     /// It polls this.
     Step(Decision<Entry>, Option<Decided>),
     /// It ends.
-    Stop,
+    TaskError,
 }
 
 impl State {
@@ -137,9 +137,9 @@ impl State {
             return Go::Clock;
         }
         if self.is_empty() || !self.pump.may_step(now) {
-            return Go::Stop;
+            return Go::TaskError;
         }
-        self.decide().map_or(Go::Stop, |(decision, decided)| Go::Step(decision, decided))
+        self.decide().map_or(Go::TaskError, |(decision, decided)| Go::Step(decision, decided))
     }
 
     /// What goes next, after the step before it, if it is plainly ready, and the drain may take it

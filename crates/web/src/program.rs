@@ -12,7 +12,7 @@ use std::time::Duration;
 use asx_kernel::budget::Budget;
 use asx_kernel::status::{Coded, Status};
 use asx_runtime::probe::RegionProbe;
-use asx_runtime::{Cx, Grace, Policy, Scope, Stop, Task, Why};
+use asx_runtime::{Cx, Grace, Policy, Scope, Task, TaskError, Why};
 
 use crate::error::WebError;
 use crate::runtime::{Inner, Runtime};
@@ -23,7 +23,7 @@ pub enum Ended<T> {
     /// With this value.
     Value(T),
     /// It gave none: it was ended by force, or panicked.
-    Stopped(Stop<Infallible>),
+    Stopped(TaskError<Infallible>),
     /// The runtime is dead.
     Lost(WebError),
 }

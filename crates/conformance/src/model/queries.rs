@@ -7,7 +7,7 @@ use crate::interpreter::chain;
 use crate::value::Value;
 use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::lanes::Lane;
-use asx_kernel::outcome::{Lattice, Stop};
+use asx_kernel::outcome::{Lattice, NoValue};
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::world::TaskView;
@@ -31,8 +31,8 @@ impl Engine {
         let reason = witness.as_ref().map(|witness| &witness.reason);
         let why = reason.and_then(|reason| reason.message.as_deref());
         let (status, message) = match &outcome {
-            Some(Err(Stop::Err(error))) => (error.status, Some(&*error.message)),
-            Some(Err(Stop::Panicked(message))) => (None, Some(&**message)),
+            Some(Err(NoValue::Err(error))) => (error.status, Some(&*error.message)),
+            Some(Err(NoValue::Panicked(message))) => (None, Some(&**message)),
             _ => (None, why),
         };
         let region = self.book().region_name(region.ordinal());

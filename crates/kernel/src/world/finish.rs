@@ -13,7 +13,7 @@ impl<P, V> World<P, V> {
         }
         self.stopping = true;
         self.note(Subject::default(), EventKind::SoftStop {});
-        self.happened(Watched::Stop, Severity::Ok);
+        self.happened(Watched::NoValue, Severity::Ok);
     }
 
     /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
@@ -159,7 +159,7 @@ impl<P, V> World<P, V> {
                 Wait::Watch(Watched::Region(region), _) => {
                     write!(text, " waits for {region} to close")
                 }
-                Wait::Watch(Watched::Stop, _) => write!(text, " waits for the soft stop"),
+                Wait::Watch(Watched::NoValue, _) => write!(text, " waits for the soft stop"),
             };
         }
         if let Some((_, first)) = record.timers.first_key_value()

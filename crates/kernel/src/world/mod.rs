@@ -52,7 +52,7 @@ use crate::lanes::{
 };
 use crate::named::ensure;
 use crate::obligation::ObligationState;
-use crate::outcome::{Fold, Lattice, Outcome, Severity, Stop};
+use crate::outcome::{Fold, Lattice, NoValue, Outcome, Severity};
 use crate::quiescence::{Census, NotQuiescent};
 use crate::region::{Operation, RegionState, RegionWord};
 use crate::session::{DropContext, PermitEffect, PermitEvent, PermitState, Resolution};

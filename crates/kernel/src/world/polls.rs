@@ -261,16 +261,16 @@ impl<P, V> World<P, V> {
         let in_cleanup = from.acknowledged() || part == Part::Cleanup;
         let outcome = match end {
             PollEnd::Ready | PollEnd::Pending => Ok(()),
-            PollEnd::Failed(error) => Err(Stop::Err(error)),
-            PollEnd::Panicked(message) => Err(Stop::Panicked(message)),
+            PollEnd::Failed(error) => Err(NoValue::Err(error)),
+            PollEnd::Panicked(message) => Err(NoValue::Panicked(message)),
             PollEnd::Cancelled if in_cleanup => Ok(()),
             PollEnd::Cancelled => {
                 let status = Some(Status::Cancelled);
-                Err(Stop::Err(TaskError { status, message: "gave up uncancelled".into() }))
+                Err(NoValue::Err(TaskError { status, message: "gave up uncancelled".into() }))
             }
         };
         match outcome {
-            Err(Stop::Err(error)) if in_cleanup => {
+            Err(NoValue::Err(error)) if in_cleanup => {
                 record.cleanup_error = Some(error);
                 self.note_task(task, EventKind::CleanupError {});
             }
@@ -300,7 +300,7 @@ impl<P, V> World<P, V> {
         while let Some(record) = self.tasks.get_mut(task.0) {
             match record.stack.pop() {
                 Some(Entry::Permit(permit)) => {
-                    let unwinding = matches!(record.ended, Some(Err(Stop::Panicked(_))));
+                    let unwinding = matches!(record.ended, Some(Err(NoValue::Panicked(_))));
                     let forced = record.forced;
                     // Back on top, where resolving it finds it at once.
                     record.stack.push(Entry::Permit(permit));

@@ -107,7 +107,7 @@ pub(super) enum Watched {
     /// The region has closed.
     Region(RegionId),
     /// The soft stop has begun.
-    Stop,
+    NoValue,
 }
 
 pub(super) struct TaskRecord<P> {

@@ -21,7 +21,7 @@ impl<P, V> World<P, V> {
     pub fn spawn_failed(&mut self, region: RegionId, error: TaskError) -> Answer<TaskId> {
         let record = self.admit_task(region, &TaskOptions::default())?;
         let task = self.insert_task(record);
-        self.finish(task, Err(Stop::Err(error)), None);
+        self.finish(task, Err(NoValue::Err(error)), None);
         Ok(task)
     }
 
@@ -369,7 +369,7 @@ impl<P, V> World<P, V> {
             return;
         }
         let cancelled = cancel.is_some();
-        let cancel = cancel.map_or(Ok(()), |reason| Err(Stop::Cancelled(reason)));
+        let cancel = cancel.map_or(Ok(()), |reason| Err(NoValue::Cancelled(reason)));
         let outcome = natural.join(cancel);
         self.released.extend(record.payload.take());
         record.outcome = Some(outcome.clone());

@@ -89,7 +89,7 @@ impl<P, V> World<P, V> {
     /// Waits for the soft stop.
     pub fn stopping(&mut self, task: TaskId) -> Answer<Poll<()>> {
         let look = |world: &Self| Ok(world.stopping.then_some(Severity::Ok));
-        self.watch(task, Watched::Stop, look).map(|poll| poll.map(drop))
+        self.watch(task, Watched::NoValue, look).map(|poll| poll.map(drop))
     }
 
     /// What was waited for, or a place among those who wait for it. Who waited in time gets the

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use asx_runtime::{Cancelled, Cx, NotReady, Ready, Restart, Scope, Stop};
+use asx_runtime::{Cancelled, Cx, NotReady, Ready, Restart, Scope, TaskError};
 
 use super::{Count, holds};
 
@@ -91,7 +91,7 @@ fn a_start_is_heard_or_called_off() {
                         task.cancel("enough");
                         Ok(())
                     }
-                    Err(NotReady::Ended(Err(Stop::Cancelled(why)))) => Err(why),
+                    Err(NotReady::Ended(Err(TaskError::Cancelled(why)))) => Err(why),
                     Err(NotReady::Cancelled(why)) => Err(why),
                     Err(other) => panic!("{other:?}"),
                 }
@@ -117,7 +117,7 @@ fn a_handle_tells_how_its_task_ended() {
                 });
                 match task.await {
                     Ok(seven) => assert_eq!((seven, done.get()), (7, 1)),
-                    Err(Stop::Cancelled(_)) => assert!(done.get() == 0 || cx.is_cancelled()),
+                    Err(TaskError::Cancelled(_)) => assert!(done.get() == 0 || cx.is_cancelled()),
                     Err(other) => panic!("{other:?}"),
                 }
                 Ok(())

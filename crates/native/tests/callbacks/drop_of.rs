@@ -96,7 +96,7 @@ fn what_a_panic_carries() {
         let bomb = fuse.bomb();
         let task = s.spawn(async move |_cx: Cx| -> Result { panic_any(bomb) });
         let outcome = task.await;
-        assert!(matches!(outcome, Err(Stop::Panicked(_))));
+        assert!(matches!(outcome, Err(TaskError::Panicked(_))));
         drop(outcome);
         let bomb = fuse.bomb();
         drop(s.spawn(async move |_cx: Cx| -> Result { panic_any(bomb) }));

@@ -92,7 +92,7 @@ fn of_a_shield_that_hides_a_cancel() {
             Ok(())
         });
         task.cancel("enough");
-        assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+        assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
         until(cx, || fuse.blown() == 2).await;
     });
 }

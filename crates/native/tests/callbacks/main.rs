@@ -15,7 +15,7 @@ use asx_native::{Governor, Handle, Runtime, View};
 use asx_runtime::channel::{self, ChannelExt};
 use asx_runtime::sync;
 use asx_runtime::time::DurationExt;
-use asx_runtime::{Cancelled, Cx, Local, Outcome, Policy, Restart, Scope, Stop, group};
+use asx_runtime::{Cancelled, Cx, Local, Outcome, Policy, Restart, Scope, TaskError, group};
 
 type Result<T = (), E = Cancelled> = std::result::Result<T, E>;
 
@@ -232,7 +232,7 @@ fn begin_owned<F: Future>(future: Pin<&mut F>, waker: Waker) {
 
 fn panic_of<T>(outcome: Outcome<T, Cancelled>) -> String {
     match outcome {
-        Err(Stop::Panicked(panic)) => panic.message().into(),
+        Err(TaskError::Panicked(panic)) => panic.message().into(),
         Err(stop) => panic!("{stop}"),
         Ok(_) => panic!("no panic"),
     }
@@ -311,7 +311,7 @@ fn finalizers() {
                     Ok(())
                 })
                 .await;
-            assert!(matches!(outcome, Err(Stop::Panicked(_))), "{how}");
+            assert!(matches!(outcome, Err(TaskError::Panicked(_))), "{how}");
             assert_eq!((fuse.blown(), others.load(SeqCst)), (1, 2), "{how}");
         }
     });

@@ -190,7 +190,7 @@ fn of_what_waits_in_a_task_that_is_cancelled() {
         });
         until(cx, || begun.load(SeqCst) == 1).await;
         task.cancel("test");
-        assert!(matches!(task.await, Err(Stop::Cancelled(_))));
+        assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
         assert_eq!(fuse.blown(), 1);
     });
 }

@@ -4,7 +4,7 @@ use std::panic::panic_any;
 use std::rc::Rc;
 
 use asx::time::Time;
-use asx::{Budget, Cx, NotReady, Policy, Ready, Restart, Scope, Stop, Task, wait};
+use asx::{Budget, Cx, NotReady, Policy, Ready, Restart, Scope, Task, TaskError, wait};
 
 use super::loose::{use_thing, woken_by_hand};
 use super::{Env, drop_outcome, micros, run};
@@ -30,7 +30,7 @@ impl Env {
         let within =
             |limit: u64| Budget { deadline: Some(cx.now() + micros(limit)), ..Budget::INFINITE };
         let outcome = match op.how {
-            ScopeHow::Plain => cx.scope(body).await.map_err(Stop::Err),
+            ScopeHow::Plain => cx.scope(body).await.map_err(TaskError::Err),
             ScopeHow::Try => cx.try_scope(body).await,
             ScopeHow::Collect => cx.scope_with(Policy::CollectAll).run(body).await,
             ScopeHow::CleanupPolls(polls) => {

@@ -6,7 +6,7 @@ use std::fmt;
 pub use asx_kernel::channel::{TryRecvError, TryReserveError, TrySendError, ZeroCapacity};
 use asx_kernel::status::{Coded, Status};
 
-use asx_task::{AdmissionError, Cancelled, Stop};
+use asx_task::{AdmissionError, Cancelled, TaskError};
 
 /// Nobody is left on the other side. Hands back what was to be sent, if anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum SendError<T> {
 
 /// Why there is no message.
 ///
-/// `?` turns it into a [`Stop`] whose error can be made of a [`Disconnected`].
+/// `?` turns it into a [`TaskError`] whose error can be made of a [`Disconnected`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecvError {
     /// No message is left and no sender.
@@ -87,16 +87,20 @@ impl From<Cancelled> for RecvError {
 }
 
 /// A missing peer is an error of the task, a cancel is a cancel.
-impl<T, E: From<Disconnected>> From<SendError<T>> for Stop<E> {
+impl<T, E: From<Disconnected>> From<SendError<T>> for TaskError<E> {
     fn from(error: SendError<T>) -> Self {
-        error.into_cancelled().map_or_else(|| Stop::Err(Disconnected(()).into()), Stop::Cancelled)
+        error
+            .into_cancelled()
+            .map_or_else(|| TaskError::Err(Disconnected(()).into()), TaskError::Cancelled)
     }
 }
 
 /// A missing peer is an error of the task, a cancel is a cancel.
-impl<E: From<Disconnected>> From<RecvError> for Stop<E> {
+impl<E: From<Disconnected>> From<RecvError> for TaskError<E> {
     fn from(error: RecvError) -> Self {
-        error.into_cancelled().map_or_else(|| Stop::Err(Disconnected(()).into()), Stop::Cancelled)
+        error
+            .into_cancelled()
+            .map_or_else(|| TaskError::Err(Disconnected(()).into()), TaskError::Cancelled)
     }
 }
 
@@ -249,11 +253,11 @@ mod tests {
 
     #[test]
     fn a_missing_peer_ends_a_task_with_its_error_and_a_cancel_as_a_cancel() {
-        fn ends(error: impl Into<Stop<Disconnected>>) -> Option<Cancelled> {
+        fn ends(error: impl Into<TaskError<Disconnected>>) -> Option<Cancelled> {
             match error.into() {
-                Stop::Err(Disconnected(())) => None,
-                Stop::Cancelled(cancelled) => Some(cancelled),
-                Stop::Panicked(panic) => panic.resume(),
+                TaskError::Err(Disconnected(())) => None,
+                TaskError::Cancelled(cancelled) => Some(cancelled),
+                TaskError::Panicked(panic) => panic.resume(),
             }
         }
         assert_eq!(ends(SendError::Disconnected(1)), None);

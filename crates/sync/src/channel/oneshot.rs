@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use asx_kernel::channel::TryRecvError;
 use asx_kernel::status::{Coded, Status};
-use asx_task::{CancelSafe, Cancelled, Cx, Stop};
+use asx_task::{CancelSafe, Cancelled, Cx, TaskError};
 
 use super::permit::OwnedPermit;
 use super::shared::Shared;
@@ -119,11 +119,11 @@ pub enum ReplyError {
     Cancelled(Cancelled),
 }
 
-impl<E: From<Disconnected>> From<ReplyError> for Stop<E> {
+impl<E: From<Disconnected>> From<ReplyError> for TaskError<E> {
     fn from(error: ReplyError) -> Self {
         match error {
-            ReplyError::Forgotten => Stop::Err(Disconnected(()).into()),
-            ReplyError::Cancelled(cancelled) => Stop::Cancelled(cancelled),
+            ReplyError::Forgotten => TaskError::Err(Disconnected(()).into()),
+            ReplyError::Cancelled(cancelled) => TaskError::Cancelled(cancelled),
         }
     }
 }

@@ -7,8 +7,8 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::task::cell::claim_stop;
-use crate::task::outcome::Stop;
+use crate::task::cell::claim_error;
+use crate::task::outcome::TaskError;
 
 /// Guards the orderings of `wake`, `begin` and `end_poll_with`, and that a wake during a poll
 /// makes the poller enqueue the task again.
@@ -141,7 +141,7 @@ fn a_failure_goes_to_the_handle_or_to_the_scope() {
         let line = place.line.clone();
         let region = place.region.clone();
         let handle = move || {
-            let got = matches!(task.outcome(), Some(Err(Stop::Err(Fault::Counted(_)))));
+            let got = matches!(task.outcome(), Some(Err(TaskError::Err(Fault::Counted(_)))));
             drop(task);
             got
         };
@@ -149,8 +149,8 @@ fn a_failure_goes_to_the_handle_or_to_the_scope() {
             line.run_all();
             let failed = region.take_failures()[0].take().unwrap();
             // SAFETY: the tasks of this region have this error type.
-            let stop = unsafe { claim_stop::<Fault>(&failed) };
-            matches!(stop, Some(Stop::Err(Fault::Counted(_))))
+            let stop = unsafe { claim_error::<Fault>(&failed) };
+            matches!(stop, Some(TaskError::Err(Fault::Counted(_))))
         };
         let (handle, scope) = race(swap, handle, scope);
         assert!(handle != scope, "by the handle: {handle}, by the scope: {scope}");
@@ -217,7 +217,7 @@ fn a_cancel_finds_a_task_wherever_it_is() {
         match task.outcome() {
             // It was cancelled too late to see it, or not at all.
             Some(Ok(false)) => {}
-            Some(Err(Stop::Cancelled(cancelled))) => {
+            Some(Err(TaskError::Cancelled(cancelled))) => {
                 assert!(first);
                 assert_eq!(cancelled.reason().kind, Kind::Shutdown);
             }
@@ -390,7 +390,7 @@ fn a_cancel_and_a_wake_leave_no_entry_behind() {
         let outcome = task.outcome();
         assert!(match outcome {
             Some(Ok(saw)) => !saw,
-            Some(Err(Stop::Cancelled(_))) => first,
+            Some(Err(TaskError::Cancelled(_))) => first,
             _ => false,
         });
         drop((task, gate));
@@ -420,7 +420,7 @@ fn of_two_cancels_one_is_first_and_the_stronger_stays() {
         place.line.run_all();
         let mut task = Arc::into_inner(task).unwrap();
         match task.outcome() {
-            Some(Err(Stop::Cancelled(cancelled))) => {
+            Some(Err(TaskError::Cancelled(cancelled))) => {
                 assert_eq!(cancelled.reason().kind, Kind::Shutdown);
             }
             _ => panic!("it was cancelled and ended otherwise"),

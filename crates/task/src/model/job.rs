@@ -8,7 +8,7 @@ use super::*;
 use crate::cancel::wakers::{self, Registration};
 use crate::spawn::make;
 use crate::task::cell::BLOCKING;
-use crate::task::outcome::Stop;
+use crate::task::outcome::TaskError;
 
 /// Guards that a job runs once and keeps its value, or was cancelled and never runs, whoever takes
 /// which of its two entries first.
@@ -36,7 +36,7 @@ fn a_job_runs_or_was_cancelled_before() {
         match task.outcome() {
             // On its own thread only: a worker must not block.
             Some(Ok(0)) => assert!(polled && runs.load(Relaxed) == 1),
-            Some(Err(Stop::Cancelled(_))) => assert!(first && runs.load(Relaxed) == 0),
+            Some(Err(TaskError::Cancelled(_))) => assert!(first && runs.load(Relaxed) == 0),
             _ => panic!("it neither ran nor was cancelled"),
         }
         drop(task);

@@ -4,7 +4,7 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::task::outcome::Stop;
+use crate::task::outcome::TaskError;
 
 /// Has a counting waker told of the close of a region.
 fn watch_close(region: &Region) -> Arc<Wakes> {
@@ -72,7 +72,7 @@ fn a_task_is_refused_or_cancelled_when_its_region_closes() {
         let ((), mut task) = race(swap, close, spawn);
         assert!(task.is_finished() || !place.region.poll_closed(Waker::noop()));
         place.line.run_all();
-        assert!(matches!(task.outcome(), Some(Err(Stop::Cancelled(_)))));
+        assert!(matches!(task.outcome(), Some(Err(TaskError::Cancelled(_)))));
         drop(task);
         place.finish();
         assert!(is_freed(&name));
@@ -197,7 +197,7 @@ fn a_force_and_an_end_of_its_own_end_a_task_once() {
         };
         race(swap, end, force);
         place.line.run_all();
-        assert!(matches!(task.outcome(), Some(Ok(7) | Err(Stop::Cancelled(_)))));
+        assert!(matches!(task.outcome(), Some(Ok(7) | Err(TaskError::Cancelled(_)))));
         assert_eq!(drops.count(), 1);
         assert_eq!(closed.count(), 1);
         drop((task, gate));

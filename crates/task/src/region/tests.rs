@@ -1,6 +1,6 @@
 //! What regions answer without the law, against the law.
 
-use asx_kernel::outcome::{Fold, Outcome, Stop};
+use asx_kernel::outcome::{Fold, NoValue, Outcome};
 
 use super::*;
 use crate::spawn::{Plan, make};
@@ -30,9 +30,9 @@ fn the_severity_of_a_fold_is_the_worst_of_its_outcomes() {
     let root = crate::test_util::loose_region();
     let outcomes: [Outcome<(), ()>; 4] = [
         Ok(()),
-        Err(Stop::Err(())),
-        Err(Stop::Cancelled(root.reason(Kind::User))),
-        Err(Stop::Panicked("".into())),
+        Err(NoValue::Err(())),
+        Err(NoValue::Cancelled(root.reason(Kind::User))),
+        Err(NoValue::Panicked("".into())),
     ];
     let severities = Severity::ALL;
     for picks in 0..4_usize.pow(4) {

@@ -121,7 +121,7 @@ impl fmt::Display for Panic {
 
 /// Why a task has no value.
 #[derive(Debug)]
-pub enum Stop<E> {
+pub enum TaskError<E> {
     /// Its own error.
     Err(E),
     /// It was asked to stop, saw it and stopped.
@@ -131,33 +131,33 @@ pub enum Stop<E> {
 }
 
 /// A value, or why there is none. An alias of `Result`, so that `?` works.
-pub type Outcome<T, E> = Result<T, Stop<E>>;
+pub type Outcome<T, E> = Result<T, TaskError<E>>;
 
-impl<E> Stop<E> {
+impl<E> TaskError<E> {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
         match self {
-            Stop::Err(_) => Severity::Err,
-            Stop::Cancelled(_) => Severity::Cancelled,
-            Stop::Panicked(_) => Severity::Panicked,
+            TaskError::Err(_) => Severity::Err,
+            TaskError::Cancelled(_) => Severity::Cancelled,
+            TaskError::Panicked(_) => Severity::Panicked,
         }
     }
 }
 
-impl<E> From<Cancelled> for Stop<E> {
+impl<E> From<Cancelled> for TaskError<E> {
     fn from(cancelled: Cancelled) -> Self {
-        Stop::Cancelled(cancelled)
+        TaskError::Cancelled(cancelled)
     }
 }
 
-impl<E: fmt::Display> fmt::Display for Stop<E> {
+impl<E: fmt::Display> fmt::Display for TaskError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Err(error) => error.fmt(f),
-            Stop::Cancelled(cancelled) => cancelled.fmt(f),
-            Stop::Panicked(panic) => panic.fmt(f),
+            TaskError::Err(error) => error.fmt(f),
+            TaskError::Cancelled(cancelled) => cancelled.fmt(f),
+            TaskError::Panicked(panic) => panic.fmt(f),
         }
     }
 }
 
-impl<E: std::error::Error> std::error::Error for Stop<E> {}
+impl<E: std::error::Error> std::error::Error for TaskError<E> {}

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use asx_kernel::cancel::Kind;
-use asx_runtime::{Cancelled, Cx, Operation, Stop};
+use asx_runtime::{Cancelled, Cx, Operation, TaskError};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 
@@ -127,9 +127,9 @@ pub fn error_of(cancelled: &Cancelled) -> JsValue {
     super::sys::cancel_error(message, name, root.kind.name())
 }
 
-fn stop_error<E: fmt::Debug>(stop: &Stop<E>) -> JsValue {
+fn stop_error<E: fmt::Debug>(stop: &TaskError<E>) -> JsValue {
     match stop {
-        Stop::Cancelled(cancelled) => error_of(cancelled),
+        TaskError::Cancelled(cancelled) => error_of(cancelled),
         other => js_sys::Error::new(&format!("{other:?}")).into(),
     }
 }

@@ -2,22 +2,22 @@
 
 use super::{reason, task};
 use asx_kernel::cancel::{Kind, Reason};
-use asx_kernel::outcome::{Fold, Lattice, Outcome, Severity, Stop};
+use asx_kernel::outcome::{Fold, Lattice, NoValue, Outcome, Severity};
 use std::sync::Arc;
 
 type Ended = Outcome<usize, usize>;
 
 fn panicked(who: usize) -> Ended {
-    Err(Stop::Panicked(Arc::from(["p0", "p1", "p2", "p3"][who])))
+    Err(NoValue::Panicked(Arc::from(["p0", "p1", "p2", "p3"][who])))
 }
 
 fn cancelled(reason: Reason, who: usize) -> Ended {
-    Err(Stop::Cancelled(reason.with_task(task(who as u64))))
+    Err(NoValue::Cancelled(reason.with_task(task(who as u64))))
 }
 
 /// One outcome of each severity, with `who` as its payload.
 fn each(who: usize) -> [Ended; 4] {
-    [Ok(who), Err(Stop::Err(who)), cancelled(reason(Kind::User, 5), who), panicked(who)]
+    [Ok(who), Err(NoValue::Err(who)), cancelled(reason(Kind::User, 5), who), panicked(who)]
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn two_cancels_keep_the_left_reason_however_strong_the_right_one_is() {
 fn shape(number: usize, who: usize) -> Ended {
     match number {
         0 => Ok(who),
-        1 => Err(Stop::Err(who)),
+        1 => Err(NoValue::Err(who)),
         2 => cancelled(reason(Kind::User, 5), who),
         3 => cancelled(reason(Kind::User, 3), who),
         4 => cancelled(reason(Kind::Shutdown, 9), who),
@@ -131,7 +131,7 @@ fn a_fold_is_the_fold_in_creation_order_whoever_ends_first() {
 fn an_empty_fold_is_ok_and_of_one_number_the_first_added_stays() {
     let mut fold: Fold<usize, usize> = Fold::default();
     assert_eq!((fold.outcome(), fold.severity()), (None, Severity::Ok));
-    fold.add(7, Err(Stop::Err(1)));
-    fold.add(7, Err(Stop::Err(2)));
-    assert_eq!(fold.outcome(), Some(&Err(Stop::Err(1))));
+    fold.add(7, Err(NoValue::Err(1)));
+    fold.add(7, Err(NoValue::Err(2)));
+    assert_eq!(fold.outcome(), Some(&Err(NoValue::Err(1))));
 }

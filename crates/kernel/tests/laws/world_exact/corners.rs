@@ -145,7 +145,7 @@ fn a_task_that_failed_to_start_is_on_record() {
         "task_ended task=1 region=2 outcome=Err",
     ];
     assert_eq!(log(&mut w), told);
-    assert_eq!(w.task(task).unwrap().outcome, Some(Err(Stop::Err(error))));
+    assert_eq!(w.task(task).unwrap().outcome, Some(Err(NoValue::Err(error))));
     assert!(w.region(region).unwrap().first_cause.is_some());
     let sibling = spawn(&mut w, region);
     w.spawn_failed(region, TaskError { status: None, message: "no".into() }).unwrap();
@@ -512,7 +512,7 @@ fn a_cancel_knows_who_asked_and_what_was_said() {
 fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
     let error = |message: &str| TaskError { status: None, message: message.into() };
     let fail = |w: &mut W, message| poll(w, PollEnd::Failed(error(message)));
-    let expected = |message| Some(Err(Stop::Err(error(message))));
+    let expected = |message| Some(Err(NoValue::Err(error(message))));
     let mut w = world();
     let region = open(&mut w, ROOT);
     // A task, a region, a task; they end last to first.

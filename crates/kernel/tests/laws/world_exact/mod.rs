@@ -16,7 +16,7 @@ use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{Lane, Priority, Source, Suggestion};
 use asx_kernel::obligation::ObligationState;
-use asx_kernel::outcome::{Lattice, Severity, Stop};
+use asx_kernel::outcome::{Lattice, NoValue, Severity};
 use asx_kernel::region::RegionState;
 use asx_kernel::session::{DropContext, PermitState, Resolution};
 use asx_kernel::status::Status;

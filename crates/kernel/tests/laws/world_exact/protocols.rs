@@ -32,7 +32,7 @@ fn a_cancel_from_request_to_completed() {
     assert_eq!(w.permit(permit), Err(Status::ObligationAlreadyResolved));
     poll(&mut w, PollEnd::Ready);
     let view = w.task(task).unwrap();
-    let Some(Err(Stop::Cancelled(reason))) = view.outcome else { panic!() };
+    let Some(Err(NoValue::Cancelled(reason))) = view.outcome else { panic!() };
     assert_eq!((reason.kind, view.polls, view.polls_since_request), (Kind::Shutdown, 4, 1));
     let witness = view.witness.unwrap();
     assert_eq!((witness.epoch, witness.phase), (1, Phase::Completed));
@@ -272,10 +272,10 @@ fn errors_and_panics_in_cleanup() {
     assert_eq!(w.task(task).unwrap().state, TaskState::Finalizing);
     poll(&mut w, PollEnd::Panicked("ouch".into()));
     let outcome = w.task(task).unwrap().outcome;
-    assert_eq!(outcome, Some(Err(Stop::Panicked("ouch".into()))));
+    assert_eq!(outcome, Some(Err(NoValue::Panicked("ouch".into()))));
     let task = spawn(&mut w, ROOT);
     poll(&mut w, PollEnd::Cancelled);
-    let Some(Err(Stop::Err(error))) = w.task(task).unwrap().outcome else { panic!() };
+    let Some(Err(NoValue::Err(error))) = w.task(task).unwrap().outcome else { panic!() };
     assert_eq!(error.status, Some(Status::Cancelled));
 }
 

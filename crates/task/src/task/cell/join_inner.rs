@@ -9,7 +9,7 @@ use super::TaskRef;
 use crate::cancel::wakers::Registration;
 use crate::footprint::{Object, Part};
 use crate::task::audit::Owner;
-use crate::task::outcome::{Outcome, Stop};
+use crate::task::outcome::{Outcome, TaskError};
 
 /// The handle's side of a cell whose result is an `Outcome<T, E>`.
 pub(crate) struct JoinInner<T, E> {
@@ -113,7 +113,7 @@ impl<T, E> Drop for JoinInner<T, E> {
 ///
 /// # Safety
 /// Rule 5: the cell was made for errors of type `E`.
-pub(crate) unsafe fn claim_stop<E>(task: &TaskRef) -> Option<Stop<E>> {
+pub(crate) unsafe fn claim_error<E>(task: &TaskRef) -> Option<TaskError<E>> {
     let mut stop = None;
     if task.word.load().is_completed() && task.word.claim() {
         // SAFETY: rule 2, claimed just now; rule 5.

@@ -87,12 +87,12 @@ use crate::region::region_ref::RegionRef;
 use crate::task::audit::{Books, Owner, Tag};
 use crate::task::budget::Limits;
 use crate::task::context;
-use crate::task::outcome::{Outcome, Panic, Stop};
+use crate::task::outcome::{Outcome, Panic, TaskError};
 use crate::wait::Wait;
 use crate::wait_list::Wakers;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
-pub(crate) use join_inner::{JoinInner, claim_stop};
+pub(crate) use join_inner::{JoinInner, claim_error};
 use join_waker::JoinWaker;
 pub(crate) use life::End;
 pub use runnable::Runnable;
@@ -353,7 +353,7 @@ where
         // Before what the future still holds is dropped.
         // SAFETY: rule 1.
         unsafe { header.as_ref() }.body_ended(severity);
-        stage.end_future(result.map_err(Stop::Err));
+        stage.end_future(result.map_err(TaskError::Err));
         Poll::Ready(severity)
     };
     // SAFETY: the caller's promise.
@@ -364,8 +364,8 @@ where
 /// As [`poll`].
 unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
     let stop = match verdict {
-        Verdict::Cancelled(cancelled) => Stop::Cancelled(cancelled),
-        Verdict::Panicked(panic) => Stop::Panicked(panic),
+        Verdict::Cancelled(cancelled) => TaskError::Cancelled(cancelled),
+        Verdict::Panicked(panic) => TaskError::Panicked(panic),
     };
     let step = |mut stage: Stage<'_, F, T, E>| {
         debug_assert!(stage.is_empty(), "what was there is the user's, and dropped before");
@@ -393,13 +393,13 @@ unsafe fn take<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 }
 
 /// # Safety
-/// As [`take`], but `into` is an `Option<Stop<E>>`.
+/// As [`take`], but `into` is an `Option<TaskError<E>>`.
 unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
     let mut result: Option<Outcome<T, E>> = None;
     // SAFETY: the caller's promise.
     let into = unsafe {
         take::<F, T, E>(header, NonNull::from(&mut result).cast());
-        &mut *into.cast::<Option<Stop<E>>>().as_ptr()
+        &mut *into.cast::<Option<TaskError<E>>>().as_ptr()
     };
     *into = result.and_then(Result::err);
 }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use asx_kernel::outcome::Severity;
 
-use crate::task::outcome::{Outcome, Stop};
+use crate::task::outcome::{Outcome, TaskError};
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +101,9 @@ impl<F, T, E> Stage<'_, F, T, E> {
         // SAFETY: rule 8.
         match unsafe { &*self.slot.result } {
             Ok(_) => Severity::Ok,
-            Err(Stop::Err(_)) => Severity::Err,
-            Err(Stop::Cancelled(_)) => Severity::Cancelled,
-            Err(Stop::Panicked(_)) => Severity::Panicked,
+            Err(TaskError::Err(_)) => Severity::Err,
+            Err(TaskError::Cancelled(_)) => Severity::Cancelled,
+            Err(TaskError::Panicked(_)) => Severity::Panicked,
         }
     }
 
