@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use asx_runtime::net::{
-    Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, WaitSlot,
+    Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, SocketWait,
+    WaitSlot,
 };
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use mio::unix::SourceFd;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
-use crate::reactor::{Reactor, Registration};
+use crate::reactor::{About, Reactor, Registration};
 use crate::shared::Shared;
 
 /// Connections that may wait to be accepted, unless that is set.
@@ -72,10 +73,10 @@ struct NetSocket {
 
 impl NetSocket {
     /// Registers a socket: whether it is the only one.
-    fn new(mut io: Io, reactor: &Arc<Reactor>) -> io::Result<(Arc<NetSocket>, bool)> {
+    fn new(mut io: Io, about: About, reactor: &Arc<Reactor>) -> io::Result<(Arc<NetSocket>, bool)> {
         let mut registered = None;
         io.source(|source| {
-            registered = Some(reactor.register(source)?);
+            registered = Some(reactor.register(source, about)?);
             Ok(())
         })?;
         let (registration, is_first) = registered.ok_or(io::ErrorKind::Other)?;
@@ -180,8 +181,9 @@ impl Socket for NetSocket {
             }
             _ => return Err(unsupported()),
         };
+        let about = from.inet().map_or(About::Unknown, About::Connection);
         // Not the first: the one that listens is registered.
-        let (socket, _) = NetSocket::new(io, self.registration.reactor())?;
+        let (socket, _) = NetSocket::new(io, about, self.registration.reactor())?;
         Ok((socket, from))
     }
 
@@ -391,9 +393,16 @@ fn adopt(fd: OwnedFd) -> io::Result<Io> {
 }
 
 impl Shared {
-    /// Registers a socket. Workers may be parked where they would not see its events: one is told.
-    fn register(&self, io: Io) -> io::Result<Arc<dyn Socket>> {
-        let (socket, is_first) = NetSocket::new(io, &self.reactor)?;
+    /// Registers a socket, which connects to this peer if one is named. Workers may be parked where
+    /// they would not see its events: one is told.
+    fn register(&self, io: Io, to: Option<SocketAddr>) -> io::Result<Arc<dyn Socket>> {
+        let about = match &io {
+            Io::TcpListener(io) => io.local_addr().map(About::Listener),
+            Io::Udp(io) => io.local_addr().map(About::Datagrams),
+            Io::TcpStream(io) => to.map_or_else(|| io.peer_addr(), Ok).map(About::Connection),
+            _ => Ok(About::Unknown),
+        };
+        let (socket, is_first) = NetSocket::new(io, about.unwrap_or_default(), &self.reactor)?;
         if is_first {
             self.idle.notify_remote();
         }
@@ -403,26 +412,30 @@ impl Shared {
 
 impl Net for Shared {
     fn listen(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(listen(at, setup)?)
+        self.register(listen(at, setup)?, None)
     }
 
     fn connect(&self, to: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(connect(to, setup)?)
+        self.register(connect(to, setup)?, to.inet())
     }
 
     fn datagrams(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(datagrams(at, setup)?)
+        self.register(datagrams(at, setup)?, None)
     }
 
     fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok((host, port).to_socket_addrs()?.collect())
     }
 
+    fn waits(&self) -> Vec<SocketWait> {
+        self.reactor.waits()
+    }
+
     fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<Arc<dyn Socket>> {
-        self.register(Io::Watched(fd.as_raw_fd()))
+        self.register(Io::Watched(fd.as_raw_fd()), None)
     }
 
     fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<dyn Socket>> {
-        self.register(adopt(fd)?)
+        self.register(adopt(fd)?, None)
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use asx_runtime::net::{Direction, ReadyEvent, WaitSlot};
+use asx_runtime::net::{Direction, ReadyEvent, SocketWait, WaitSlot};
 use mio::Interest;
 use mio::event::{Event, Source};
 
@@ -24,6 +24,7 @@ use crate::parker::Interrupt;
 use crate::prim::atomic::AtomicUsize;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::{Mutex, MutexGuard};
+pub(crate) use readiness::About;
 use readiness::{GONE, READ_CLOSED, READABLE, Readiness, WRITABLE, WRITE_CLOSED};
 use slots::{Slots, Token};
 
@@ -83,6 +84,7 @@ impl Reactor {
     pub(crate) fn register(
         self: &Arc<Self>,
         source: &mut (impl Source + ?Sized),
+        about: About,
     ) -> io::Result<(Registration, bool)> {
         let made = match self.made.get() {
             Some(made) => made,
@@ -93,7 +95,7 @@ impl Reactor {
             }
         };
         let full = || io::Error::other("too many sockets are registered");
-        let token = made.slots.take().ok_or_else(full)?;
+        let token = made.slots.take(about).ok_or_else(full)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = source.register(&made.registry, mio::Token(token.pack()), interest) {
             made.slots.release(token);
@@ -129,6 +131,15 @@ impl Reactor {
         let made = self.made.get()?;
         let driver = made.driver.try_lock().ok()?;
         Some(Driving { made, driver })
+    }
+
+    /// The tasks that wait at sockets.
+    pub(crate) fn waits(&self) -> Vec<SocketWait> {
+        let mut all = Vec::new();
+        if let Some(made) = self.made.get() {
+            made.slots.each().for_each(|readiness| readiness.waits(&mut all));
+        }
+        all
     }
 
     /// Nobody looks any more: what waits for a socket ends.
@@ -307,7 +318,7 @@ mod tests {
     fn an_event_wakes_who_waits_and_stays_until_it_is_used_up() {
         let reactor = Arc::new(Reactor::default());
         let (mut near, mut far) = pair();
-        let (registration, is_first) = reactor.register(&mut near).unwrap();
+        let (registration, is_first) = reactor.register(&mut near, About::Unknown).unwrap();
         assert!(is_first);
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
@@ -329,8 +340,8 @@ mod tests {
         let reactor = Arc::new(Reactor::default());
         let (mut near, mut far) = pair();
         let (mut other, _far) = pair();
-        let (registration, _) = reactor.register(&mut near).unwrap();
-        let (stays, is_first) = reactor.register(&mut other).unwrap();
+        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
+        let (stays, is_first) = reactor.register(&mut other, About::Unknown).unwrap();
         assert!(!is_first);
         far.write_all(b"x").unwrap();
         let mut driving = reactor.enter().unwrap();
@@ -342,7 +353,7 @@ mod tests {
         drop(registration);
         // The place is taken by another one meanwhile.
         let (mut third, _third_far) = pair();
-        let (registration, _) = reactor.register(&mut third).unwrap();
+        let (registration, _) = reactor.register(&mut third, About::Unknown).unwrap();
         assert_eq!(registration.token.place, token.place);
         let seen = registration.readiness().unwrap().seen(Direction::Read).unwrap();
         registration.clear_ready(Direction::Read, seen.ready);
@@ -360,7 +371,7 @@ mod tests {
     fn an_interrupt_ends_the_sleep_and_is_no_event() {
         let reactor = Arc::new(Reactor::default());
         let (mut near, _far) = pair();
-        let (registration, _) = reactor.register(&mut near).unwrap();
+        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 let mut driving = reactor.enter().unwrap();
@@ -382,7 +393,7 @@ mod tests {
     fn when_the_reactor_closes_every_wait_ends() {
         let reactor = Arc::new(Reactor::default());
         let (mut near, _far) = pair();
-        let (registration, _) = reactor.register(&mut near).unwrap();
+        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
         let mut slot = WaitSlot::default();
         let Poll::Ready(Ok(seen)) =
             registration.poll_ready(Direction::Read, &mut slot, Waker::noop())

@@ -264,3 +264,52 @@ fn a_wait_outlives_the_runtime_as_an_error() {
     drop(rt);
     assert!(matches!(poll(), Poll::Ready(Err(_))));
 }
+
+/// Dumps name the peer, and which way.
+#[test]
+fn a_dump_says_at_which_socket_a_task_waits() {
+    on_each(|rt| {
+        let handle = rt.handle();
+        rt.block_on(async |cx: Cx| {
+            let (listener, at) = listen(&cx);
+            let peer = std::net::TcpStream::connect(at).unwrap();
+            let from = peer.local_addr().unwrap();
+            cx.scope(async |s: Scope<Error>| {
+                let (socket, _) =
+                    io(&cx, &*listener, Direction::Read, || listener.accept()).await?;
+                let reads = s.task("reads").spawn(move |cx| echo(cx, socket));
+                let accepts = s.task("accepts").spawn(async move |cx: Cx| {
+                    io(&cx, &*listener, Direction::Read, || listener.accept()).await.map(drop)
+                });
+                let waits = |name: &str| {
+                    let dump = handle.dump();
+                    let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
+                    let task = tasks.find(|task| task.name.as_deref() == Some(name))?;
+                    Some((task.socket.clone()?, task.to_string()))
+                };
+                let wanted = [
+                    ("reads", format!("bytes from {from}")),
+                    ("accepts", format!("a connection to {at}")),
+                ];
+                for (name, wanted) in wanted {
+                    let (socket, text) = loop {
+                        match waits(name) {
+                            Some(found) => break found,
+                            None => cx.yield_now().await,
+                        }
+                    };
+                    assert_eq!(socket, wanted);
+                    let key = format!("\"socket\":\"{wanted}\"");
+                    assert!(handle.dump().to_json().contains(&key));
+                    assert!(text.contains(&format!("waits for {wanted} at ")), "{text}");
+                }
+                reads.cancel("enough");
+                accepts.cancel("enough");
+                Ok(())
+            })
+            .await
+            .unwrap();
+            drop(peer);
+        });
+    });
+}

@@ -63,6 +63,8 @@ pub struct TaskInfo {
     pub overrun: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
+    /// The socket it waits at, if it does: what for, and the address of the peer.
+    pub socket: Option<String>,
     /// Whether its last poll did not look at that: the wait is over, or its future was dropped,
     /// forgotten or is kept somewhere. What the task waits for is then nothing of asx, or in a part
     /// of it that was not polled.
@@ -85,7 +87,7 @@ impl Dump {
         path
     }
 
-    /// The same as one JSON object.
+    /// The same as one JSON object. A task that waits at a socket has the key `socket`.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
         format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
@@ -111,13 +113,15 @@ impl RegionInfo {
 impl TaskInfo {
     fn to_json(&self) -> String {
         let name = self.name.as_deref().map_or("null".into(), quoted);
+        let socket = self.socket.as_deref().map(|socket| format!(",\"socket\":{}", quoted(socket)));
+        let socket = socket.unwrap_or_default();
         let (on, at) = match self.waits {
             Some((on, at)) => (quoted(on), quoted(&at.to_string())),
             None => ("null".into(), "null".into()),
         };
         format!(
             "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
-             \"overrun\":{},\"waits_for\":{on},\"at\":{at},\"stale\":{}}}",
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at}{socket},\"stale\":{}}}",
             self.id,
             self.state.name(),
             self.activity,
@@ -194,7 +198,9 @@ impl fmt::Display for TaskInfo {
                 ", waits for something outside asx (stale, as its last poll did not look at it: \
                  {on} at {at})"
             ),
-            (Activity::Waiting, Some((on, at))) => write!(f, ", waits for {on} at {at}"),
+            (Activity::Waiting, Some((on, at))) => {
+                write!(f, ", waits for {} at {at}", self.socket.as_deref().unwrap_or(on))
+            }
             (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
         }?;
         if self.overrun {

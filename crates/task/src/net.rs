@@ -170,6 +170,12 @@ pub trait Net: Send + Sync {
         None
     }
 
+    /// The tasks that wait at sockets now: for dumps. Those that wait with a waker of somebody
+    /// else's are not among them.
+    fn waits(&self) -> Vec<SocketWait> {
+        Vec::new()
+    }
+
     /// Watches a descriptor that is somebody else's: the answer tells when it is ready, and does
     /// nothing else with it. It is dropped before the descriptor is closed.
     ///
@@ -188,6 +194,15 @@ pub trait Net: Send + Sync {
     fn adopt(&self, _fd: std::os::fd::OwnedFd) -> io::Result<Arc<dyn Socket>> {
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+/// Somebody who waits at a socket, as dumps tell it.
+#[derive(Clone, Debug)]
+pub struct SocketWait {
+    /// A waker of the task that waits.
+    pub waker: Waker,
+    /// What it waits for: bytes from such a peer, for example.
+    pub what: String,
 }
 
 /// What a socket was seen to be ready for, so that only that is forgotten.

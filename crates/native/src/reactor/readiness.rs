@@ -9,9 +9,11 @@
 //! under the lock, and then looks at the bits once more before it releases that. If it has the lock
 //! first, it is among those who are taken out. If not, the lock orders its look after the bits.
 
+use std::net::SocketAddr;
 use std::task::Waker;
 
-use asx_runtime::net::{Direction, ReadyEvent};
+use asx_runtime::net::{Direction, ReadyEvent, SocketWait};
+use asx_runtime::operation::is_task_waker;
 
 use crate::prim::atomic::AtomicU32;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire};
@@ -61,9 +63,39 @@ struct Waiter {
     waker: Waker,
 }
 
+/// What a socket is for, as dumps tell it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum About {
+    /// It has no address that tells anything.
+    #[default]
+    Unknown,
+    /// It takes connections there.
+    Listener(SocketAddr),
+    /// It is connected with this peer.
+    Connection(SocketAddr),
+    /// It is bound there, for datagrams.
+    Datagrams(SocketAddr),
+}
+
+impl About {
+    /// What one who waits in this direction waits for.
+    fn wait(self, direction: Direction) -> String {
+        match (self, direction) {
+            (About::Unknown, Direction::Read) => String::from("a socket to be readable"),
+            (About::Unknown, Direction::Write) => String::from("a socket to be writable"),
+            (About::Listener(at), _) => format!("a connection to {at}"),
+            (About::Connection(peer), Direction::Read) => format!("bytes from {peer}"),
+            (About::Connection(peer), Direction::Write) => format!("room for bytes to {peer}"),
+            (About::Datagrams(at), Direction::Read) => format!("a datagram to {at}"),
+            (About::Datagrams(at), Direction::Write) => format!("room for a datagram from {at}"),
+        }
+    }
+}
+
 /// Nearly always there is one for each direction, at most.
 #[derive(Debug, Default)]
 struct Waiters {
+    about: About,
     first: [Option<Waiter>; 2],
     more: Vec<(Direction, Waiter)>,
     numbers: u32,
@@ -71,7 +103,8 @@ struct Waiters {
 
 impl Readiness {
     /// A socket that was just made: whatever is tried first finds out.
-    pub(super) fn reset(&self) {
+    pub(super) fn reset(&self, about: About) {
+        lock(&self.waiters).about = about;
         let bits = READABLE | WRITABLE;
         let mut word = self.word.load(Acquire);
         loop {
@@ -110,6 +143,21 @@ impl Readiness {
         *number = 0;
         // Outside of the lock.
         drop(left);
+    }
+
+    /// The tasks that wait, and for what. Wakers of others are left out: to clone one may be
+    /// somebody's code, and is not done under a lock.
+    pub(super) fn waits(&self, all: &mut Vec<SocketWait>) {
+        let waiters = lock(&self.waiters);
+        for direction in [Direction::Read, Direction::Write] {
+            let first = waiters.first[direction as usize].as_ref();
+            let more = waiters.more.iter().filter(|(of, _)| *of == direction);
+            let those = first.into_iter().chain(more.map(|(_, waiter)| waiter));
+            for waiter in those.filter(|waiter| is_task_waker(&waiter.waker)) {
+                let waker = waiter.waker.clone();
+                all.push(SocketWait { waker, what: waiters.about.wait(direction) });
+            }
+        }
     }
 
     /// Forgets who waits: their wakers, to be dropped where no lock is held.
@@ -334,7 +382,7 @@ mod tests {
     #[test]
     fn only_what_was_seen_is_cleared_and_never_a_close() {
         let readiness = Readiness::default();
-        readiness.reset();
+        readiness.reset(About::Unknown);
         let seen = readiness.seen(Direction::Read).unwrap();
         readiness.tell(READABLE, &mut Vec::new());
         readiness.clear(Direction::Read, seen.ready);

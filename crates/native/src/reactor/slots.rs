@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::readiness::Readiness;
+use super::readiness::{About, Readiness};
 use crate::prim::{Mutex, lock};
 
 /// Places of the first page.
@@ -59,7 +59,7 @@ struct Free {
 
 impl Slots {
     /// A place for one more, if there is any.
-    pub(super) fn take(&self) -> Option<Token> {
+    pub(super) fn take(&self, about: About) -> Option<Token> {
         let place = {
             let mut free = lock(&self.free);
             match free.places.pop() {
@@ -78,7 +78,7 @@ impl Slots {
             .get(page)?
             .get_or_init(|| (0..FIRST << page).map(|_| Slot::default()).collect());
         let slot = slots.get(at)?;
-        slot.readiness.reset();
+        slot.readiness.reset(about);
         // Tenants are numbered by as many bits as a token has for them.
         let mask = u32::MAX >> (32 - TENANT_SHIFT);
         Some(Token { place, tenant: slot.tenant.load(Acquire) & mask })
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_place_is_used_again_and_its_last_tenant_is_unknown() {
         let slots = Slots::default();
-        let tokens: Vec<Token> = (0..1000).map(|_| slots.take().unwrap()).collect();
+        let tokens: Vec<Token> = (0..1000).map(|_| slots.take(About::Unknown).unwrap()).collect();
         for (place, token) in tokens.iter().enumerate() {
             assert_eq!(token.place as usize, place);
             assert_eq!(Token::unpack(token.pack()), *token);
@@ -149,7 +149,7 @@ mod tests {
         readiness.clear(Direction::Read, readiness.seen(Direction::Read).unwrap().ready);
         slots.release(old);
         assert!(slots.get(old).is_none());
-        let new = slots.take().unwrap();
+        let new = slots.take(About::Unknown).unwrap();
         assert_eq!(new.place, 500);
         assert_ne!(new, old);
         assert!(slots.get(old).is_none());

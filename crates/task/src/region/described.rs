@@ -1,8 +1,15 @@
 //! What a dump says of a region and of its tasks.
 
+#[cfg(not(target_family = "wasm"))]
+use std::collections::HashMap;
+
+#[cfg(not(target_family = "wasm"))]
+use crate::dump::RegionInfo;
 use crate::dump::{Dump, TaskInfo};
 use crate::region::Region;
 use crate::task::cell::Header;
+#[cfg(not(target_family = "wasm"))]
+use crate::task::cell::task_number;
 
 impl TaskInfo {
     pub(crate) fn of(task: &Header) -> TaskInfo {
@@ -15,6 +22,7 @@ impl TaskInfo {
             blocking: task.is_blocking(),
             overrun: word.is_forced(),
             waits: task.wait().map(|(on, at)| (on.text(), at)),
+            socket: None,
             stale: task.is_wait_stale(),
         }
     }
@@ -25,6 +33,21 @@ impl Dump {
     pub fn of(region: &Region) -> Dump {
         let mut regions = Vec::new();
         region.describe(&mut regions);
+        #[cfg(not(target_family = "wasm"))]
+        name_sockets(region, &mut regions);
         Dump { regions, timers: region.core.live_timers() }
+    }
+}
+
+/// Says of each task that waits at a socket at which.
+#[cfg(not(target_family = "wasm"))]
+fn name_sockets(region: &Region, regions: &mut [RegionInfo]) {
+    let waits = region.core.host.net().map(|net| net.waits()).unwrap_or_default();
+    let named = waits.into_iter().filter_map(|wait| Some((task_number(&wait.waker)?, wait.what)));
+    let mut sockets: HashMap<u64, String> = named.collect();
+    if !sockets.is_empty() {
+        for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
+            task.socket = sockets.remove(&task.id);
+        }
     }
 }

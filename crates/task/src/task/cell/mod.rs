@@ -99,7 +99,7 @@ pub use runnable::Runnable;
 use stage::{Holds, Slot, Stage};
 pub(crate) use timer_token::TimerToken;
 pub use waker::is_task_waker;
-#[cfg(feature = "lab")]
+#[cfg(any(feature = "lab", not(target_family = "wasm")))]
 pub(crate) use waker::task_number;
 pub(crate) use waker::task_of;
 pub(crate) use word::Word;

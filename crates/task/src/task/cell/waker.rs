@@ -23,7 +23,7 @@ pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
 }
 
 /// The number of the task whose waker it is, if it is one.
-#[cfg(feature = "lab")]
+#[cfg(any(feature = "lab", not(target_family = "wasm")))]
 pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
     // SAFETY: rule 1: the waker keeps the cell alive.
     task_of(waker).map(|task| unsafe { task.as_ref() }.id())
