@@ -83,7 +83,11 @@ pub mod parker;
 mod prim;
 mod program;
 mod queue;
+#[cfg(unix)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no sockets"))]
+mod reactor;
+#[cfg(not(unix))]
+#[path = "reactor/absent.rs"]
 mod reactor;
 pub mod ring;
 mod runtime;
