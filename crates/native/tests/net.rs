@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use asx_native::Runtime;
 use asx_runtime::net::{Address, Direction, Socket, SocketSetup, WaitSlot};
-use asx_runtime::{Cancelled, Cx, Operation, Scope};
+use asx_runtime::{Activity, Cancelled, Cx, Operation, Scope};
 
 #[derive(Debug)]
 #[allow(dead_code, reason = "shown when a test fails")]
@@ -285,14 +285,16 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                     let dump = handle.dump();
                     let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
                     let task = tasks.find(|task| task.name.as_deref() == Some(name))?;
-                    Some((task.socket.clone()?, task.to_string()))
+                    // It has registered before it waits.
+                    let waits = task.activity == Activity::Waiting;
+                    Some((task.socket.clone().filter(|_| waits)?, task.to_string(), dump.to_json()))
                 };
                 let wanted = [
                     ("reads", format!("bytes from {from}")),
                     ("accepts", format!("a connection to {at}")),
                 ];
                 for (name, wanted) in wanted {
-                    let (socket, text) = loop {
+                    let (socket, text, json) = loop {
                         match waits(name) {
                             Some(found) => break found,
                             None => cx.yield_now().await,
@@ -300,7 +302,7 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                     };
                     assert_eq!(socket, wanted);
                     let key = format!("\"socket\":\"{wanted}\"");
-                    assert!(handle.dump().to_json().contains(&key));
+                    assert!(json.contains(&key), "{json}");
                     assert!(text.contains(&format!("waits for {wanted} at ")), "{text}");
                 }
                 reads.cancel("enough");
