@@ -17,6 +17,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use asx_runtime::net::{Direction, ReadyEvent, SocketWait, WaitSlot};
+use asx_runtime::operation::guard;
 use mio::Interest;
 use mio::event::{Event, Source};
 
@@ -267,7 +268,8 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         // A wait that was forgotten left its waker.
-        drop(self.readiness().map(Readiness::empty));
+        let left = self.readiness().map(Readiness::empty).unwrap_or_default();
+        left.into_iter().for_each(|waker| guard::drop_waker(Some(waker)));
         if let Some(made) = self.reactor.made.get() {
             made.slots.release(self.token);
         }
@@ -405,5 +407,41 @@ mod tests {
         assert_eq!(reactor.close().len(), 1);
         let poll = registration.poll_ready(Direction::Read, &mut slot, Waker::noop());
         assert!(matches!(poll, Poll::Ready(Err(_))));
+    }
+
+    /// A waker of the user's.
+    struct Bad;
+
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("in the destructor of a waker");
+        }
+    }
+
+    #[test]
+    fn a_waker_whose_destructor_panics_ends_nothing() {
+        let reactor = Arc::new(Reactor::default());
+        let (mut near, _far) = pair();
+        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
+        let Poll::Ready(Ok(seen)) =
+            registration.poll_ready(Direction::Read, &mut WaitSlot::default(), Waker::noop())
+        else {
+            panic!("worth a try at first");
+        };
+        registration.clear_ready(Direction::Read, seen);
+        let mut slots = [WaitSlot::default(), WaitSlot::default()];
+        for slot in &mut slots {
+            // The reactor's copy is the last one.
+            let waker = Waker::from(Arc::new(Bad));
+            assert!(registration.poll_ready(Direction::Read, slot, &waker).is_pending());
+        }
+        registration.leave(Direction::Read, &mut slots[0]);
+        // The other wait was forgotten.
+        drop(registration);
+        assert!(!reactor.has_sources());
     }
 }

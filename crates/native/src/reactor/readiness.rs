@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use asx_runtime::net::{Direction, ReadyEvent, SocketWait};
-use asx_runtime::operation::is_task_waker;
+use asx_runtime::operation::{guard, is_task_waker};
 
 use crate::prim::atomic::AtomicU32;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire};
@@ -141,8 +141,8 @@ impl Readiness {
         }
         let left = lock(&self.waiters).remove(direction, *number);
         *number = 0;
-        // Outside of the lock.
-        drop(left);
+        // Outside of the lock; its destructor may be the user's, and may panic.
+        guard::drop_waker(left.map(|waiter| waiter.waker));
     }
 
     /// The tasks that wait, and for what. Wakers of others are left out: to clone one may be
