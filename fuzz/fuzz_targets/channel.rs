@@ -71,10 +71,11 @@ fuzz_target!(|bytes: &[u8]| {
                 Recv::Message { value, .. } => assert_eq!(expected.pop_front(), Some(value)),
                 Recv::Disconnected | Recv::Waiting => assert!(expected.is_empty()),
             },
-            10 => match ops.below(4) {
+            10 => match ops.below(5) {
                 0 => drop(channel.cancel_recv()),
                 1 => drop(channel.add_sender()),
                 2 => drop(channel.drop_sender()),
+                3 => drop(channel.refuse_senders()),
                 _ => {
                     assert_eq!(Vec::from(channel.drain().0), Vec::from(expected.split_off(0)));
                 }

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("conform", conform::section);
     report.section("parity", conform::parity_section);
     report.section("same_seed", determinism::section);
+    report.section("grains", grains);
     report.section("capi", capi::section);
     report.section("deny", deny::section);
     report.section("fuzz", || fuzz::section(FUZZ_SECONDS));
@@ -49,10 +50,15 @@ fn tests() -> Result {
         sh(&mut cargo("test --workspace"))?;
         return sh(&mut cargo(&format!("test {features}")));
     }
-    sh(&mut cargo("nextest run --workspace --no-tests pass"))?;
-    sh(&mut cargo(&format!("nextest run {features} --no-tests pass")))?;
+    sh(&mut cargo("nextest run --workspace --no-tests pass --no-fail-fast"))?;
+    sh(&mut cargo(&format!("nextest run {features} --no-tests pass --no-fail-fast")))?;
     sh(&mut cargo("test --workspace --doc"))?;
     sh(&mut cargo(&format!("test {features} --doc")))
+}
+
+/// Random programs on threads and in the lab: many, and so in release.
+fn grains() -> Result {
+    sh(&mut cargo("test --release --quiet -p asx --features lab --test grains"))
 }
 
 fn rustdoc() -> Result {

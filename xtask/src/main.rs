@@ -40,6 +40,13 @@ const CHORES: &[Chore] = &[
     Chore { name: "test", usage: "", about: "everything the CI runs, summarised", run: ci::run },
     Chore { name: "tidy", usage: "[ROOT]", about: "style and layout rules", run: tidy::run },
     Chore {
+        name: "laws",
+        usage: "",
+        about: "write the table of shortcuts in docs/LAWS.md",
+        run: tidy::shortcuts::run,
+    },
+    Chore { name: "lines", usage: "", about: "lines of code by crate", run: tidy::lines::run },
+    Chore {
         name: "mutants",
         usage: "[--shard K/N] [--file GLOB] [--jobs J]",
         about: "mutation tests of the kernel",

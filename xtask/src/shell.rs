@@ -40,12 +40,16 @@ pub(crate) fn run(command: &mut Command) -> Result {
     }
 }
 
-/// Like [`run`], and hands back what the command printed.
+/// Like [`run`], and hands back what the command printed. Of a command that failed it is printed
+/// here: the reason is in it.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let (text, why) = partial_output(command)?;
     match why {
         None => Ok(text),
-        Some(why) => Err(why),
+        Some(why) => {
+            println!("{text}");
+            Err(why)
+        }
     }
 }
 

@@ -21,10 +21,10 @@ pub(crate) async fn evening(cx: &Cx) -> io::Result<Vec<String>> {
     let address = listener.local_addr()?;
     let (room, _) = channel::broadcast(64);
     cx.scope(async |s| {
-        drop(s.task("room").spawn(async move |cx: Cx| {
+        s.task("room").spawn(async move |cx: Cx| {
             let enter = move |cx, stream, _peer| guest(cx, stream, room.clone());
             serve(&cx, listener, enter).await.map(drop)
-        }));
+        });
         let mut ada = BufReader::new(TcpStream::connect(cx, address).await?).lines();
         let mut grace = BufReader::new(TcpStream::connect(cx, address).await?).lines();
         let mut heard = vec![say(cx, &mut ada, "Ada").await?, say(cx, &mut grace, "Grace").await?];

@@ -18,14 +18,14 @@ pub(crate) async fn greetings(cx: &Cx) -> Result<Vec<String>, Cancelled> {
     cx.scope(async |s| {
         for name in ["Ada", "Grace"] {
             let tx = tx.clone();
-            drop(s.task(name).spawn(async move |cx: Cx| {
+            s.task(name).spawn(async move |cx: Cx| {
                 for round in 1..=3 {
                     cx.sleep(10.millis()).await?;
                     let Ok(permit) = tx.reserve(&cx).await else { break };
                     permit.send(format!("hello {round} from {name}"));
                 }
                 Ok(())
-            }));
+            });
         }
         drop(tx); // the last sender to go ends the loop below
         let mut heard = Vec::new();

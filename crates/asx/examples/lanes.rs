@@ -34,10 +34,10 @@ pub(crate) async fn order(cx: &Cx) -> Result<Vec<&'static str>, Cancelled> {
         cx.yield_now().await; // it waits now
 
         // Started in the opposite order.
-        drop(s.task("plain").spawn(logs("plain")));
-        drop(s.task("urgent").priority(200).spawn(logs("urgent")));
-        drop(s.task("due later").within(60.minutes()).spawn(logs("due later")));
-        drop(s.task("due soon").within(30.minutes()).spawn(logs("due soon")));
+        s.task("plain").spawn(logs("plain"));
+        s.task("urgent").priority(200).spawn(logs("urgent"));
+        s.task("due later").within(60.minutes()).spawn(logs("due later"));
+        s.task("due soon").within(30.minutes()).spawn(logs("due soon"));
         waiting.cancel("done with");
         Ok::<_, Cancelled>(())
     })

@@ -25,7 +25,7 @@ pub(crate) async fn pipeline(cx: &Cx) -> Result<(usize, usize), Cancelled> {
     let made = Arc::new(AtomicUsize::new(0));
     let counter = made.clone();
     cx.scope(async |s| {
-        drop(s.task("source").spawn(async move |cx: Cx| {
+        s.task("source").spawn(async move |cx: Cx| {
             for order in 1..=ORDERS {
                 // Waits here as long as the stages behind are busy: that is all of backpressure.
                 let Ok(permit) = orders.reserve(&cx).await else { break };
@@ -33,8 +33,8 @@ pub(crate) async fn pipeline(cx: &Cx) -> Result<(usize, usize), Cancelled> {
                 permit.send(order);
             }
             Ok(())
-        }));
-        drop(s.task("price").spawn(async move |cx: Cx| price(&cx, to_price, priced).await));
+        });
+        s.task("price").spawn(async move |cx: Cx| price(&cx, to_price, priced).await);
 
         // The last stage is this task: it may borrow what is around it.
         let (mut total, mut most) = (0, 0);

@@ -29,22 +29,23 @@ pub(crate) fn day(runtime: &Runtime) -> Vec<String> {
         note("the books are closed"),
     );
 
-    let program = runtime.block_on(async |cx: Cx| {
+    // `try_block_on`: a program that is ended by force has no value, and that is no panic here.
+    let program = runtime.try_block_on(async |cx: Cx| {
         let (here, mut staff) = channel::bounded(2);
         let at_work = here.clone();
         cx.scope(async |s| {
             // Runs when all else in the scope has ended. No cancel reaches it.
             s.defer(async move |_cx: Cx| closed()).expect("the scope is open");
 
-            drop(s.task("clerk").spawn(async move |cx: Cx| {
+            s.task("clerk").spawn(async move |cx: Cx| {
                 here.send(&cx, "clerk").await.ok();
                 // Told that the end is near, it begins nothing new and ends by itself.
                 let _told = cx.stopping().await;
                 sold();
                 Ok(())
-            }));
+            });
 
-            drop(s.task("cleaner").spawn(async move |cx: Cx| {
+            s.task("cleaner").spawn(async move |cx: Cx| {
                 at_work.send(&cx, "cleaner").await.ok();
                 // Does not listen; it sees the cancel that comes after the soft grace.
                 let end = cx.sleep(60.minutes()).await;
@@ -52,7 +53,7 @@ pub(crate) fn day(runtime: &Runtime) -> Vec<String> {
                 cx.shield(async |cx| cx.yield_now().await).await;
                 swept();
                 end
-            }));
+            });
 
             for _ in 0..2 {
                 staff.recv(&cx).await.ok();
@@ -66,12 +67,14 @@ pub(crate) fn day(runtime: &Runtime) -> Vec<String> {
 
     let mut lines = std::mem::take(&mut *log.lock().unwrap());
     lines.push(match program {
-        Ok(()) => String::from("the program ended by itself"),
+        Ok(Ok(())) => String::from("the program ended by itself"),
         // What reached it came from its parents; the first cause is at the end of the chain.
-        Err(cancelled) => {
+        Ok(Err(cancelled)) => {
             let first = cancelled.reason().chain().last().map(|reason| reason.kind.name());
             format!("the program was stopped: {}", first.unwrap_or_default())
         }
+        // It did not even end when it was cancelled: this names what was ended by force.
+        Err(error) => error.to_string(),
     });
     // Nothing lives any more, so that this is over at once.
     let left = runtime.shutdown(Grace { soft: 0.secs(), hard: 0.secs() });

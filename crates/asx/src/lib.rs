@@ -22,6 +22,29 @@
 //! }
 //! ```
 //!
+//! A task whose body never ends has no value the compiler could learn the type of: say what its
+//! body returns, `s.spawn(async |cx: Cx| -> Result<(), _> { loop { .. } })`. Its way out is the
+//! error of a cancel:
+//!
+//! ```
+//! use asx::prelude::*;
+//!
+//! #[asx::main]
+//! async fn main(cx: &Cx) -> Result<(), Cancelled> {
+//!     cx.scope(async |s| {
+//!         let clock = s.spawn(async |cx: Cx| -> Result<(), _> {
+//!             loop {
+//!                 cx.sleep(1.secs()).await?;
+//!                 println!("tick");
+//!             }
+//!         });
+//!         clock.cancel("enough");
+//!         Ok(())
+//!     })
+//!     .await
+//! }
+//! ```
+//!
 //! # 1. The context
 //!
 //! A [`Cx`] is what a task gets its powers from: time, scopes, and the question whether to stop.
@@ -74,11 +97,11 @@
 //! async fn main(cx: &Cx) {
 //!     let result: Result<(), AppError> = cx
 //!         .scope(async |s| {
-//!             drop(s.spawn(async |cx: Cx| {
+//!             s.spawn(async |cx: Cx| {
 //!                 cx.sleep(60.minutes()).await?; // ends early, with an error: `?` is the way out
 //!                 Ok(())
-//!             }));
-//!             drop(s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Refused(7))));
+//!             });
+//!             s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Refused(7)));
 //!             Ok(())
 //!         })
 //!         .await;
@@ -87,7 +110,7 @@
 //! ```
 //!
 //! What a task comes to is an [`Outcome`]: a value, or a [`TaskError`] that says whether it
-//! failed, was cancelled or panicked.
+//! failed, was cancelled or panicked. [`Task::value`] is the value, or its error as it is.
 //!
 //! # 3. Cancellation
 //!
@@ -101,6 +124,8 @@
 //! * [`Scope::defer`] registers what is to run last.
 //! * [`Cx::timeout`] asks a part of the task to stop when time is up; inside another it can only
 //!   tighten it.
+//! * [`Cx::abandon_on_cancel`] gives up a future of another crate, which does not look by itself
+//!   ([more](book::foreign_futures)).
 //!
 //! ```
 //! use asx::prelude::*;
@@ -175,9 +200,10 @@
 //!
 //! | | ends when | the others |
 //! |---|---|---|
-//! | [`join`], [`join_all`] | all have ended | |
-//! | [`try_join`], [`try_join_all`] | all have ended, or one has failed | stopped, waited for |
-//! | [`race`], [`race_all`] | one has ended | asked to stop, waited for |
+//! | [`join()`], [`join!`], [`join_all`] | all have ended | |
+//! | [`try_join()`], [`try_join!`], [`try_join_all`] | all have, or one has failed | as below |
+//! | [`race()`], [`race!`], [`race_all`] | one has ended | asked to stop, waited for |
+//! | [`race_ok()`], [`race_ok!`], [`race_ok_all`] | one has succeeded | asked to stop, waited for |
 //! | [`group`] | the body and all it added have ended | if the body fails: the same |
 //! | [`select!`] | one is done | dropped: only for futures that lose nothing |
 //!
@@ -235,13 +261,13 @@
 //! async fn main(cx: &Cx) -> Result<(), Cancelled> {
 //!     let (tx, mut rx) = channel::bounded(8);
 //!     cx.scope(async |s| {
-//!         drop(s.task("feed").spawn(async move |cx: Cx| {
+//!         s.task("feed").spawn(async move |cx: Cx| {
 //!             for order in 0..20 {
 //!                 let Ok(permit) = tx.reserve(&cx).await else { break };
 //!                 permit.send(order);
 //!             }
 //!             Ok(())
-//!         }));
+//!         });
 //!         let mut beat = cx.interval(1.secs());
 //!         let mut sum = 0;
 //!         loop {
@@ -265,8 +291,19 @@
 //!
 //! # 6. Seeing what happens
 //!
-//! [`Handle::dump`] says what lives, where, and what it waits for; [`Runtime::metrics`] what the
-//! workers have done. With the feature `tracing` every scope and every task is a span (target
+//! [`Cx::handle`] gives a [`Handle`], which goes anywhere. [`Handle::dump`] says what lives, where
+//! it came from, what it waits for and until when; [`Handle::metrics`] what the workers have done;
+//! [`Handle::stop`] begins to end it all. A scope has a name in dumps if it is given one
+//! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]).
+//!
+//! What goes wrong without anybody having to notice is counted ([`Health`]): cleanup that took too
+//! long and was ended by force, cancels that nobody looks at, panics that went to nobody. On
+//! threads it is also told on the error output, once for each cause, unless `tracing` has a
+//! subscriber that hears of it. A `main` that was told to stop and is ended by force exits with
+//! the status [`ENDED_BY_FORCE`] and a line that names what was ended;
+//! [`Runtime::try_block_on`] answers that as an error ([`BlockOnError::Ended`]).
+//!
+//! With the feature `tracing` every scope and every task is a span (target
 //! `asx`, names `region` and `task`, level info), so that what your code tells `tracing` is told
 //! with the task it happened in, whichever thread that was on. Spans close with their `outcome`;
 //! cancels (debug), panics (error), cleanup that overran and obligations that leaked (warn) are
@@ -280,11 +317,11 @@
 //! async fn main(cx: &Cx) -> Result<(), Cancelled> {
 //!     tracing_subscriber::fmt().with_span_events(FmtSpan::CLOSE).init();
 //!     cx.scope(async |s| {
-//!         drop(s.task("greeter").spawn(async |_cx: Cx| {
+//!         s.task("greeter").spawn(async |_cx: Cx| {
 //!             // INFO ..task{id=2 name="greeter" priority=128}: greet: hello who="world"
 //!             tracing::info!(target: "greet", who = "world", "hello");
 //!             Ok(())
-//!         }));
+//!         });
 //!         Ok(())
 //!     })
 //!     .await
@@ -331,12 +368,12 @@
 //!     cx.scope(async |s| {
 //!         for name in ["left", "right"] {
 //!             let count = count.clone();
-//!             drop(s.task(name).spawn(async move |cx: Cx| {
+//!             s.task(name).spawn(async move |cx: Cx| {
 //!                 let before = count.load(Relaxed);
 //!                 cx.yield_now().await; // the other one may run here
 //!                 count.store(before + 1, Relaxed);
 //!                 Ok(())
-//!             }));
+//!             });
 //!         }
 //!         Ok::<_, Cancelled>(())
 //!     })
@@ -365,7 +402,7 @@
 //!
 //! # 8. The network
 //!
-//! [`net`] has TCP, UDP and unix sockets, names and descriptors of your own; [`io`](crate::io)
+//! [`net`] has TCP, UDP and unix sockets, names and descriptors of your own; [`io`]
 //! errors, buffers, lines, frames and copies. Each operation takes a context. A read, an accept or
 //! a datagram that is cancelled has taken nothing, so [`select!`] takes it; [`net::serve`] runs a
 //! task for each connection and ends in order when it is told to stop.
@@ -388,24 +425,13 @@
 //! }
 //! ```
 //!
-//! # 9. For those who know tokio
+//! # 9. Further chapters
 //!
-//! | tokio | here |
-//! |---|---|
-//! | `spawn` | [`Scope::spawn`]; a clone of the scope may go to other tasks and threads |
-//! | `JoinSet` | a scope; by the order of ends: a [`group`] of handles that are awaited |
-//! | `JoinHandle::abort` | [`Task::cancel`] asks; [`Scope::stop_within`] ends by force at last |
-//! | `CancellationToken` | [`Scope::cancel`]; [`Scope::stop`] with [`Cx::stopping`] |
-//! | `select!` | [`select!`] where losers lose nothing, else [`race`], which waits for them |
-//! | `blocking_send`, `blocking_recv` | [`wait`] in a [job](Scope::spawn_blocking) or thread |
-//! | `LocalSet` | [`Scope::spawn_local`] |
-//! | `task_local!` | [`Local`], inherited by children |
-//! | `net`, `io::copy`, `BufReader` | the same names in [`net`] and [`io`](crate::io) |
-//! | `AsyncRead`, `AsyncWrite` | [`net::TcpStream::bound`]; tokio's own with the feature `tokio` |
-//! | `signal::ctrl_c` | whatever tells you of signals, and [`Handle::stop`] |
-//!
-//! Futures of other crates may be awaited in tasks, and operations from here in theirs: combinators
-//! that poll only what was woken, like `FuturesUnordered`, hear of cancels too.
+//! * [From tokio](book::from_tokio): programs side by side
+//! * [Futures of others](book::foreign_futures): how they take part in cancels and timeouts
+//! * [Helpers of your own](book::helpers): closures that get the context, `retry`, `hedge`
+
+pub mod book;
 
 pub use asx_kernel::budget::{Budget, Exhausted};
 pub use asx_kernel::ids::TaskId;
@@ -421,19 +447,21 @@ pub use asx_macros::test;
 #[doc(hidden)]
 pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
-    Adaptive, BlockOnError, Builder, Governor, Handle, Metrics, Runtime, View, WorkerMetrics, wait,
+    Adaptive, BlockOnError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View, wait,
 };
 #[cfg(feature = "net")]
 pub use asx_net as net;
 #[cfg(feature = "net")]
 pub use asx_net::io;
 pub use asx_runtime::{
-    Activity, AdmissionError, BoxFuture, CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group,
-    Health, Limits, Local, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,
-    Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task,
-    TaskBuilder, TaskError, TaskInfo, TimerError, Unheeded, UntilCancelled, Why, YieldNow, channel,
-    group, join, join_all, join3, join4, race, race_all, race3, race4, select, sync, try_join,
-    try_join_all, try_join3, try_join4,
+    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
+    Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, Metrics, NextChild,
+    NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo, Restart,
+    Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError, TaskInfo,
+    TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics, YieldNow,
+    assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race, race_all,
+    race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join, try_join_all,
+    try_join3, try_join4, wait_errors_into,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

@@ -56,7 +56,10 @@ impl<F: Future> Future for Picky<F> {
 /// Waits in one way for what never comes, on a context that is to be cancelled.
 type Waits = fn(Cx) -> BoxFuture<'static, ()>;
 
-const WAYS: [(&str, Waits); 13] = [
+const WAYS: [(&str, Waits); 14] = [
+    ("abandoned", |cx| {
+        Box::pin(async move { drop(cx.abandon_on_cancel(std::future::pending::<()>()).await) })
+    }),
     ("sleep", |cx| Box::pin(async move { drop(cx.sleep(1000.secs()).await) })),
     ("tick", |cx| Box::pin(async move { drop(cx.interval(1000.secs()).tick(&cx).await) })),
     ("cancelled", |cx| Box::pin(async move { drop(cx.cancelled().await) })),
@@ -98,7 +101,7 @@ const WAYS: [(&str, Waits); 13] = [
     ("scope", |cx| {
         Box::pin(async move {
             let forever = async |s: Scope<Cancelled>| {
-                drop(s.spawn(async |cx: Cx| cx.sleep(1000.secs()).await));
+                s.spawn(async |cx: Cx| cx.sleep(1000.secs()).await);
                 Ok(())
             };
             drop(cx.scope(forever).await);
@@ -197,10 +200,10 @@ fn the_failure_of_a_sibling_reaches_the_body_of_a_scope() {
     for (_, waits) in WAYS {
         let result = on_threads(async |cx: Cx| {
             cx.try_scope(async |s| {
-                drop(s.spawn(async |cx: Cx| {
+                s.spawn(async |cx: Cx| {
                     let _ = settle(&cx).await;
                     Err::<(), _>("the cause")
-                }));
+                });
                 picky(waits(cx.clone())).await;
                 Ok(())
             })
@@ -256,7 +259,7 @@ fn a_cancel_reaches_a_job_that_waits() {
         };
         cx.scope(by_handle).await.unwrap();
         let by_scope = async |s: Scope<Cancelled>| {
-            drop(s.spawn_blocking(waiting));
+            s.spawn_blocking(waiting);
             settle(&cx).await?;
             s.cancel("enough");
             Ok(())

@@ -74,10 +74,10 @@ fn a_cancel_from_a_thread_meets_tasks_that_only_their_scope_knows() {
                 for _ in 0..3 {
                     counts.0.fetch_add(1, Relaxed);
                     let ended = Counted(counts.1.clone());
-                    drop(scope.spawn(move |_| async move {
+                    scope.spawn(move |_| async move {
                         let _ended = ended;
                         Ok(())
-                    }));
+                    });
                 }
                 (0..nth * 37 % 400).for_each(|_| std::hint::spin_loop());
                 scope.cancel("by a thread");
@@ -124,10 +124,10 @@ fn rounds_of_tasks<E: Send + 'static, B>(
                 for nth in 0..16 {
                     spawned += 1;
                     let (body, ended) = (task(&s, nth, round), Counted(ended.clone()));
-                    drop(s.spawn(move |_| async move {
+                    s.spawn(move |_| async move {
                         let _ended = ended;
                         body.await
-                    }));
+                    });
                 }
                 Ok(())
             });
@@ -256,18 +256,18 @@ fn a_wake_by_value_outlives_the_runtime() {
                 let _: Result<(), Cancelled> = cx
                     .scope(async |s: Scope<Cancelled>| {
                         // Keeps the thread awake: it takes the entry as soon as it is there.
-                        drop(s.spawn(async move |cx: Cx| {
+                        s.spawn(async move |cx: Cx| {
                             while !busy.load(Relaxed) {
                                 cx.yield_now().await;
                             }
                             Ok(())
-                        }));
+                        });
                         if spawned {
-                            drop(s.spawn(async move |_cx: Cx| {
+                            s.spawn(async move |_cx: Cx| {
                                 wait.await;
                                 done.store(true, Relaxed);
                                 Ok(())
-                            }));
+                            });
                         } else {
                             wait.await;
                             done.store(true, Relaxed);
@@ -301,12 +301,12 @@ fn a_reply_outlives_the_runtime_it_was_for() {
             cx.scope(async |s: Scope<Cancelled>| {
                 let done = Arc::new(AtomicBool::new(false));
                 let busy = done.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     while !busy.load(Relaxed) {
                         cx.yield_now().await;
                     }
                     Ok(())
-                }));
+                });
                 let (reply, mut answer) = channel::oneshot();
                 jobs.send(reply).unwrap();
                 let answered = answer.recv(&cx).await.unwrap();
@@ -450,10 +450,10 @@ fn cancels_from_several_threads_meet_in_nested_scopes() {
             let outcome = cx.scope_with(Policy::CollectAll).run(async |outer| {
                 let inner = cx.scope(async |inner: Scope<Cancelled>| {
                     for _ in 0..4 {
-                        drop(inner.spawn(move |_| async move {
+                        inner.spawn(move |_| async move {
                             yield_by_hand().await;
                             Ok(())
-                        }));
+                        });
                     }
                     scopes.send([Scope::clone(&outer), inner]).unwrap();
                     cx.cancelled().await;

@@ -25,8 +25,53 @@ fn the_number_of_runs_is_the_number_of_seeds() {
     assert_eq!(RUNS.load(Relaxed), 42);
 }
 
+/// Two workers and four jobs: with a cancel at every await in every order there is no end of it.
+async fn jobs(cx: Cx) -> Result<(), Cancelled> {
+    let (tx, rx) = channel::bounded(1);
+    let rx = std::sync::Arc::new(Mutex::new(rx));
+    cx.scope(async |s| {
+        for _ in 0..2 {
+            let rx = rx.clone();
+            s.spawn(async move |cx: Cx| {
+                while rx.lock(&cx).await?.recv(&cx).await.is_ok() {}
+                Ok(())
+            });
+        }
+        for job in 0..4 {
+            if tx.send(&cx, job).await.is_err() {
+                break;
+            }
+        }
+        drop(tx);
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_check_with_cancels_has_a_limit_in_all_and_says_that_it_was_reached() {
+    let report = asx::lab::check(jobs).runs(20).cancel_at_every_await().run();
+    assert!(report.failure.is_none(), "{report}");
+    assert_eq!((report.runs, report.stopped), (200, Some(asx::lab::Stopped::Runs(200))));
+    assert!(report.to_string().ends_with("; stopped by the limit of 200 runs in all"), "{report}");
+}
+
 #[asx::test]
 async fn without_an_argument() {}
+
+/// In the lab a handle stops the program it was taken in, which goes on until it is asked to stop.
+#[asx::test(seeds = 100)]
+async fn a_program_stops_itself(cx: &Cx) {
+    cx.handle().stop(asx::Grace { soft: 60.secs(), hard: 60.secs() });
+    assert!(cx.stopping().await.is_ok());
+    let late = cx.scope(async |s| {
+        let task = s.spawn(async |_cx: Cx| Ok(7));
+        Ok::<_, Cancelled>(task.await.ok())
+    });
+    assert_eq!(late.await, Ok(Some(7)));
+    assert_eq!(cx.handle().dump().tasks(), 1);
+    assert!(cx.sleep(60.minutes()).await.is_err());
+}
 
 #[asx::test(steps = 100, time = "10s")]
 async fn with_a_context_of_its_own(cx: Cx) -> Result<(), Cancelled> {
@@ -50,6 +95,35 @@ async fn workers_and_faults_can_be_asked_for(cx: &Cx) {
     assert!(!cx.fault("never looked at") || cx.random_below(2) < 2);
 }
 
+/// The same text as on threads: here it meets whatever may go wrong in a network.
+#[cfg(feature = "net")]
+#[asx::test(lab, native, network, seeds = 100)]
+async fn a_server_answers_whatever_goes_wrong(cx: &Cx) -> asx::io::Result<()> {
+    use asx::net::{TcpListener, TcpStream};
+    let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
+    let at = listener.local_addr()?;
+    cx.scope(async |s| {
+        let server = s.spawn(async move |cx: Cx| {
+            let (mut stream, _) = listener.accept(&cx).await?;
+            let mut request = [0; 4];
+            stream.read_exact(&cx, &mut request).await?;
+            Ok(stream.write_all(&cx, &request).await?)
+        });
+        let mut answer = [0; 4];
+        let asked = cx.timeout(5.secs(), async |cx| {
+            let mut stream = TcpStream::connect(cx, at).await?;
+            stream.write_all(cx, b"ping").await?;
+            stream.read_exact(cx, &mut answer).await
+        });
+        if asked.await.is_ok() {
+            assert_eq!(&answer, b"ping");
+        }
+        server.cancel("enough");
+        asx::io::Result::Ok(())
+    })
+    .await
+}
+
 #[asx::test(strategy = "dpor", transparent)]
 #[should_panic(expected = "not this order")]
 async fn other_attributes_are_kept(cx: &Cx) -> Result<(), Cancelled> {
@@ -58,10 +132,10 @@ async fn other_attributes_are_kept(cx: &Cx) -> Result<(), Cancelled> {
     cx.scope(async |s| {
         for n in 1..=2 {
             let first = first.clone();
-            drop(s.spawn(async move |_cx: Cx| {
+            s.spawn(async move |_cx: Cx| {
                 let _ = first.compare_exchange(0, n, Relaxed, Relaxed);
                 Ok(())
-            }));
+            });
         }
         Ok::<_, Cancelled>(())
     })
@@ -75,10 +149,10 @@ async fn on_threads(cx: &Cx) -> Result<(), Cancelled> {
     let here = std::thread::current().id();
     cx.scope(async |s| {
         let (tx, rx) = std::sync::mpsc::channel();
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             let _ = tx.send(std::thread::current().id());
             Ok(())
-        }));
+        });
         // In the lab nobody would ever send.
         assert_ne!(rx.recv().ok(), Some(here));
         Ok(())
@@ -101,7 +175,7 @@ mod failing {
             let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
             for (name, swap) in [("left", false), ("right", true)] {
                 let locks = locks.clone();
-                drop(s.task(name).spawn(async move |cx: Cx| {
+                s.task(name).spawn(async move |cx: Cx| {
                     let (a, b) = if swap { (&locks.1, &locks.0) } else { (&locks.0, &locks.1) };
                     let mut first = a.lock(&cx).await?;
                     cx.yield_now().await;
@@ -109,7 +183,7 @@ mod failing {
                     *first += 1;
                     *second += 1;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -123,12 +197,12 @@ mod failing {
         cx.scope(async |s| {
             for _ in 0..2 {
                 let count = count.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let before = count.load(Relaxed);
                     cx.yield_now().await;
                     assert_eq!(count.swap(before + 1, Relaxed), before, "somebody was faster");
                     Ok(())
-                }));
+                });
             }
             Ok::<_, Cancelled>(())
         })
@@ -198,9 +272,13 @@ fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
 #[test]
 fn a_panic_says_where_and_in_which_task() {
     let text = run("failing::check_then_act", None).unwrap_err();
-    let lines = ["(strategy pct(2), seed 3):", "somebody was faster", "instead of `main/"];
+    let lines = [
+        "(strategy pct(2) at operation grain, seed 3):",
+        "somebody was faster",
+        "instead of `main/",
+    ];
     lines.iter().for_each(|line| assert!(text.contains(line), "no {line:?} in {text}"));
-    let place = between(&text, "panic at step 5 in `main/", ": assertion");
+    let place = between(&text, " in `main/", ": assertion");
     assert!(place.contains("` at crates/asx/tests/lab.rs:"), "{text}");
 }
 
@@ -211,9 +289,14 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
     let again = run("failing::crossed", Some(token)).unwrap_err();
     let failure = "deadlock at step 5: `left (main/1)` and `right (main/2)` wait";
     assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
-    // A schedule of another program.
-    let other = run("what_is_sent_arrives", Some(token));
-    assert_eq!(other, Ok(()));
+    // A schedule of another program, with the mark of that and without.
+    let other = run("what_is_sent_arrives", Some(token)).unwrap_err();
+    assert!(other.contains("the schedule is of another test: say the name"), "{other}");
+    let (unmarked, _) = token.split_once('.').expect("a mark");
+    let other = run("what_is_sent_arrives", Some(unmarked)).unwrap_err();
+    assert!(other.contains("the schedule does not fit: "), "{other}");
+    assert!(other.contains("the token is stale: run the test without ASX_REPLAY"), "{other}");
+    assert!(run("failing::crossed", Some(unmarked)).unwrap_err().contains(failure));
     let damaged = run("failing::crossed", Some(&token[1..])).unwrap_err();
     assert!(damaged.contains(&format!("ASX_REPLAY={}: the schedule", &token[1..])), "{damaged}");
     assert!(damaged.contains("copy the whole token"), "{damaged}");

@@ -84,13 +84,13 @@ async fn orders(cx: &Cx) -> (Result<(), AppError>, Vec<String>) {
     let flush = log.clone();
     let result = cx
         .scope(async |s| {
-            drop(s.task("feed").spawn(async move |cx: Cx| {
+            s.task("feed").spawn(async move |cx: Cx| {
                 for order in 0.. {
                     let permit = tx.reserve(&cx).await?;
                     permit.send(order);
                 }
                 Ok(())
-            }));
+            });
             s.defer(async move |_cx: Cx| flush.add("flushed")).unwrap();
             loop {
                 match rx.recv(cx).await {

@@ -188,9 +188,9 @@ fn a_scope_in_the_loser_is_closed_and_drained() {
             let scoped = async |cx: &Cx| -> Result<(), Cancelled> {
                 cx.scope(async |s| {
                     let log = log.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         Err::<(), _>(until_cancelled(&cx, &log, "child").await)
-                    }));
+                    });
                     Err(cx.cancelled().await)
                 })
                 .await

@@ -1,11 +1,11 @@
 //! The spans of regions and tasks, and the events about their fates, as a subscriber sees them.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 
 use asx::prelude::*;
@@ -128,10 +128,10 @@ fn spans_nest_as_scopes_and_tasks_do_and_tell_their_outcomes() {
                 let task = s.task("outer").priority(200).spawn(async |cx: Cx| {
                     info!("before");
                     let inner = cx.scope(async |s| {
-                        drop(s.spawn(async |_cx: Cx| {
+                        s.spawn(async |_cx: Cx| {
                             info!(n = 1, "inside");
                             Ok(())
-                        }));
+                        });
                         Ok::<_, Cancelled>(())
                     });
                     inner.await?;
@@ -223,11 +223,11 @@ fn a_cleanup_that_overruns_and_a_grace_that_expires_are_warnings() {
                 });
                 endless.cancel("now");
                 assert!(endless.await.is_err());
-                drop(s.spawn(async |cx: Cx| -> Result<(), Cancelled> {
+                s.task("deaf").spawn(async |cx: Cx| -> Result<(), Cancelled> {
                     let never = async |_: &Cx| std::future::pending::<()>().await;
                     cx.shield(never).await;
                     Ok(())
-                }));
+                });
                 s.stop_within(1.millis());
                 Ok(())
             })
@@ -238,7 +238,7 @@ fn a_cleanup_that_overruns_and_a_grace_that_expires_are_warnings() {
     let expected = [
         "warn in task 2: cleanup overrun: ended by force polls=1000",
         "debug in region 3: soft stop",
-        "warn in region 3: grace expired",
+        "warn in task 3: grace expired name=\"deaf\"",
         "warn in task 3: cleanup overrun: ended by force polls=0",
     ];
     assert_eq!(warnings, expected);
@@ -249,10 +249,10 @@ fn a_scope_opened_in_a_users_span_is_inside_it() {
     let lines = heard(async |cx: Cx| {
         let request = info_span!("request", id = 7);
         let scope = cx.scope(async |s| {
-            drop(s.spawn(async |_cx: Cx| {
+            s.spawn(async |_cx: Cx| {
                 info!("served");
                 Ok(())
-            }));
+            });
             Ok::<_, Cancelled>(())
         });
         let result: Result<(), Cancelled> = tracing::Instrument::instrument(scope, request).await;
@@ -299,11 +299,11 @@ fn a_task_that_moves_takes_its_span_along() {
                     .map(|_| {
                         let (release, released) = mpsc::channel::<()>();
                         let (began, begun) = mpsc::channel();
-                        drop(s.spawn(async move |_cx: Cx| {
+                        s.spawn(async move |_cx: Cx| {
                             began.send(thread::current().id()).unwrap();
                             let _ = released.recv();
                             Ok(())
-                        }));
+                        });
                         (begun.recv().unwrap(), release)
                     })
                     .collect();
@@ -434,4 +434,29 @@ fn a_cancel_that_a_task_does_not_look_at_is_a_warning_once() {
     });
     let warnings: Vec<_> = lines.iter().filter(|line| line.starts_with("warn")).collect();
     assert_eq!(warnings, ["warn in task 2: cancel unheeded polls=1001"]);
+}
+
+#[test]
+fn a_timeout_in_which_nothing_looks_is_a_warning_once() {
+    let lines = heard(async |cx: Cx| {
+        // Of a crate that knows nothing of asx: a thread wakes it when it is done.
+        let (begun, mut polls) = (cx.now(), 0);
+        let deaf = poll_fn(move |context| {
+            polls += 1;
+            if polls == 1 {
+                let waker = context.waker().clone();
+                thread::spawn(move || {
+                    thread::sleep(1200.millis());
+                    waker.wake();
+                });
+            }
+            let over = Cx::current().unwrap().now() > begun + 1200.millis();
+            if over { Poll::Ready(7) } else { Poll::Pending }
+        });
+        let done = cx.timeout(1.millis(), async |_| Ok::<_, Cancelled>(deaf.await));
+        assert_eq!(done.await, Ok(7));
+    });
+    let warnings: Vec<_> = lines.iter().filter(|line| line.starts_with("warn")).collect();
+    assert!(matches!(&warnings[..], [one] if one.contains("timeout unheeded")), "{warnings:?}");
+    assert!(warnings[0].contains(file!()) && warnings[0].contains("abandon_on_cancel"));
 }

@@ -6,6 +6,7 @@
 //! | `P.pct`, `P.dfs` | ns a schedule, no bug | the same strategy | shuttle |
 //! | `P.find` | ns until the bug is told | the settings as they are | all strategies of all |
 //! | `P.proof` | ns until all were run, no bug | one of each class | shuttle's dfs, loom |
+//! | `requests.random` | ns a schedule, over a network | random schedules | turmoil, madsim |
 //!
 //! All are nanoseconds of processor time. Ours, where a bug is looked for, includes making the
 //! schedule small and recording its trace.
@@ -16,13 +17,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use asx_bench::harness::{Case, Flavour, Unit};
-use asx_lab::{How, Report};
+use asx_lab::{Grain, How, Report};
 
 use crate::clock::timed;
 use crate::programs::Program;
 use crate::with_madsim::Madsim;
 use crate::with_shuttle::How as Shuttle;
-use crate::{ours, with_loom, with_shuttle};
+use crate::{ours, requests, with_loom, with_shuttle};
 
 /// What was seen beside the times, by workload and peer.
 #[derive(Clone, Default)]
@@ -82,6 +83,9 @@ pub(crate) struct Cases<'a> {
     pub(crate) smoke: bool,
 }
 
+/// asx at either grain.
+const GRAINS: [(&str, Grain); 2] = [("asx", Grain::Poll), ("asx_operations", Grain::Operation)];
+
 /// Schedules within which a bug must be found, or that must be all.
 const MOST: u64 = 200_000;
 /// The same where only that it runs is of interest.
@@ -99,7 +103,26 @@ impl Cases<'_> {
                 self.proofs(program, &mut cases);
             }
         }
+        self.requests(&mut cases);
         cases
+    }
+
+    /// Schedules a second of the program that has a network.
+    fn requests(&self, cases: &mut Vec<Case>) {
+        let workload = "requests.random";
+        let count = if self.smoke { 2 } else { 200 };
+        let mut add = |peer, mut run: Box<dyn FnMut(u64) -> Option<(f64, u64)>>| {
+            let run = move |seed| run(seed).map(|(took, runs)| Seen::new(took / runs as f64, runs));
+            cases.push(self.case(workload, peer, run));
+        };
+        add("asx", Box::new(move |seed| Some(timed(|| requests::ours(seed, count)))));
+        for (peer, short) in [("turmoil", false), ("turmoil_short", true)] {
+            let run = move |seed| Some(timed(|| requests::turmoil(seed, count, short)));
+            add(peer, Box::new(run));
+        }
+        if let Some(madsim) = self.madsim.clone() {
+            add("madsim", Box::new(move |seed| madsim.rate(requests::NAME, seed, count)));
+        }
     }
 
     /// Schedules a second, strategy by strategy.
@@ -126,12 +149,14 @@ impl Cases<'_> {
                 };
                 cases.push(self.case(workload, peer, run));
             };
-            add(
-                "asx",
-                Box::new(move |seed, count| {
-                    timed(|| ours::explore(program, how, seed, count).runs)
-                }),
-            );
+            for (peer, grain) in GRAINS {
+                add(
+                    peer,
+                    Box::new(move |seed, count| {
+                        timed(|| ours::explore(program, how, grain, seed, count).runs)
+                    }),
+                );
+            }
             add(
                 "shuttle",
                 Box::new(move |seed, count| {
@@ -139,7 +164,7 @@ impl Cases<'_> {
                 }),
             );
             if let (Some(madsim), "random") = (self.madsim.clone(), strategy) {
-                let ask = move |seed, count| madsim.rate(program, seed, count);
+                let ask = move |seed, count| madsim.rate(program.name(), seed, count);
                 // A process that is gone has no figure.
                 add("madsim", Box::new(move |s, n| ask(s, n).unwrap_or((f64::NAN, n))));
             }
@@ -175,7 +200,7 @@ impl Cases<'_> {
         }
         if let Some(madsim) = self.madsim.clone() {
             cases.push(self.case(workload, "madsim", move |seed| {
-                let (nanos, run) = madsim.find(program, seed.wrapping_mul(MOST), most)?;
+                let (nanos, run) = madsim.find(program.name(), seed.wrapping_mul(MOST), most)?;
                 Some(Seen::new(nanos, run))
             }));
         }
@@ -186,10 +211,13 @@ impl Cases<'_> {
         let workload = &*format!("{}.proof", program.name()).leak();
         let most = self.most();
         let longest = if self.smoke { LONGEST / 50 } else { LONGEST };
-        cases.push(self.case(workload, "asx", move |seed| {
-            let (nanos, report) = timed(|| ours::explore(program, How::Dpor, seed, most));
-            report.proof.is_some().then(|| Seen::of(&report, nanos))
-        }));
+        for (peer, grain) in GRAINS {
+            cases.push(self.case(workload, peer, move |seed| {
+                let explore = || ours::explore(program, How::Dpor, grain, seed, most);
+                let (nanos, report) = timed(explore);
+                report.proof.is_some().then(|| Seen::of(&report, nanos))
+            }));
+        }
         cases.push(self.case(workload, "shuttle_dfs", move |_| {
             let (nanos, runs) = timed(|| with_shuttle::explore(program, Shuttle::Dfs, 0, most));
             (runs < most).then(|| Seen::new(nanos, runs))

@@ -2,7 +2,7 @@
 //! tools that count instructions or allocations. What a schedule costs is the difference of two
 //! counts, by the difference of their runs.
 
-use asx_lab::How;
+use asx_lab::{Grain, How};
 
 use crate::programs::Program;
 use crate::with_shuttle::How as Shuttle;
@@ -24,7 +24,8 @@ pub(crate) fn run(words: &[String]) -> Option<u64> {
         _ => return None,
     };
     let once = |most| match peer.as_str() {
-        "asx" => Some(ours::explore(program, ours, 1, most).runs),
+        "asx" => Some(ours::explore(program, ours, Grain::Poll, 1, most).runs),
+        "asx_operations" => Some(ours::explore(program, ours, Grain::Operation, 1, most).runs),
         "shuttle" => Some(with_shuttle::explore(program, theirs?, 1, most)),
         _ => None,
     };

@@ -1,5 +1,5 @@
-//! The lab beside shuttle, loom and madsim: how many schedules a second, how soon a bug is found,
-//! and how soon there is nothing left to run. All of them on one thread, in one run.
+//! The lab beside shuttle, loom, madsim and turmoil: how many schedules a second, how soon a bug is
+//! found, and how soon there is nothing left to run. All of them on one thread, in one run.
 
 mod cases;
 mod clock;
@@ -7,6 +7,7 @@ mod counted;
 mod ours;
 mod pipe;
 mod programs;
+mod requests;
 mod tables;
 mod threads;
 mod with_loom;
@@ -37,8 +38,9 @@ usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
   --markdown  print the tables of docs/LAB.md
   --count     make just those runs, to be counted by another tool
 
-P.random, P.pct, P.dfs: ns a schedule. P.find: ns until the bug is told, for asx with its schedule
-made small and its trace recorded. P.proof: ns until all schedules, or one of each class, were run.
+P.random, P.pct, P.dfs: ns a schedule; requests.random: of a program that has a network.
+P.find: ns until the bug is told, for asx with its schedule made small and its trace recorded.
+P.proof: ns until all schedules, or one of each class, were run.
 All are ns of processor time. ratio = asx median / peer median: below 1, asx is better.
 ";
 
@@ -115,7 +117,7 @@ fn wants(options: &Options, peer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use asx_lab::How;
+    use asx_lab::{Grain, How};
     use with_shuttle::How as Shuttle;
 
     #[test]
@@ -125,10 +127,10 @@ mod tests {
             let found = found.unwrap_or_else(|| panic!("{program:?}: no bug"));
             let most = if program == Program::Needle { 12 } else { 2 };
             assert!(found.schedule.deviations.len() <= most, "{program:?}: {found}");
-            let report = ours::explore(program, How::Dpor, 0, 10_000);
+            let report = ours::explore(program, How::Dpor, Grain::Poll, 0, 10_000);
             assert!(report.failure.is_none() && report.proof.is_some(), "{program:?}: {report}");
         }
-        assert_eq!(ours::explore(Program::Crowd, How::Random, 0, 3).runs, 3);
+        assert_eq!(ours::explore(Program::Crowd, How::Random, Grain::Operation, 0, 3).runs, 3);
     }
 
     #[test]
@@ -140,6 +142,12 @@ mod tests {
                 assert!(found.is_some(), "{program:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_program_over_a_network_runs_in_both_simulators() {
+        assert_eq!(requests::ours(0, 20), 20);
+        assert_eq!(requests::turmoil(0, 2, true), 2);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::task::Poll;
 
-use asx_lab::{Check, How, Report, check};
+use asx_lab::{Check, Grain, How, Report, check};
 use asx_runtime::channel::{self, Receiver};
 use asx_runtime::sync::{Mutex, Notify};
 use asx_runtime::{Cancelled, Cx, Scope, select};
@@ -32,26 +32,33 @@ macro_rules! report {
 }
 
 /// Schedules of a program without its bug.
-pub(crate) fn explore(program: Program, how: How, seed: u64, runs: u64) -> Report {
-    let set = Settings { how, seed, runs };
+pub(crate) fn explore(program: Program, how: How, grain: Grain, seed: u64, runs: u64) -> Report {
+    let grain = Some(grain);
+    let set = Settings { how, grain, seed, runs };
     report!(program, false, |it| set.on(it))
 }
 
 /// The search for its bug.
 pub(crate) fn find(program: Program, how: How, seed: u64, runs: u64) -> Report {
-    let set = Settings { how, seed, runs };
+    let set = Settings { how, grain: None, seed, runs };
     report!(program, true, |it| set.on(it))
 }
 
 struct Settings {
     how: How,
+    /// As the check has it unless set.
+    grain: Option<Grain>,
     seed: u64,
     runs: u64,
 }
 
 impl Settings {
     fn on<F>(&self, check: Check<F>) -> Check<F> {
-        check.how(self.how).seed(self.seed).runs(self.runs)
+        let check = check.how(self.how).seed(self.seed).runs(self.runs);
+        match self.grain {
+            Some(grain) => check.grain(grain),
+            None => check,
+        }
     }
 }
 
@@ -60,20 +67,20 @@ async fn lost_wakeup<const BUG: bool>(cx: Cx) -> Ended {
         let ready = Arc::new((Notify::new(), AtomicBool::new(false)));
         for _ in 0..2 {
             let ready = ready.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let early = ready.0.notified(&cx);
                 if !ready.1.load(Relaxed) {
                     cx.yield_now().await;
                     if BUG { ready.0.notified(&cx).await? } else { early.await? }
                 }
                 Ok(())
-            }));
+            });
         }
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             ready.1.store(true, Relaxed);
             ready.0.notify_waiters();
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -85,14 +92,14 @@ async fn ab_ba<const BUG: bool>(cx: Cx) -> Ended {
         for task in 0..3 {
             let locks = locks.clone();
             let (first, second) = if BUG && task == 2 { (1, 0) } else { (0, 1) };
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let mut one = locks[first].lock(&cx).await?;
                 cx.yield_now().await;
                 let mut two = locks[second].lock(&cx).await?;
                 *one += 1;
                 *two += 1;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -103,16 +110,16 @@ async fn lossy_select<const BUG: bool>(cx: Cx) -> Ended {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, rx) = channel::bounded::<u32>(2);
         let (tick, ticks) = channel::bounded::<()>(1);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             for number in 1..=2 {
                 let _ = tx.send(&cx, number).await;
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let _ = tick.send(&cx, ()).await;
             Ok(())
-        }));
+        });
         let consumer = s.spawn(async move |cx: Cx| match BUG {
             true => Ok(drop_the_loser(&cx, rx, ticks).await),
             false => Ok(keep_the_loser(&cx, rx, ticks).await),
@@ -175,7 +182,7 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Ended {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..3 {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 if BUG {
                     let before = count.load(Relaxed);
                     cx.yield_now().await;
@@ -185,7 +192,7 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Ended {
                     count.fetch_add(1, Relaxed);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -199,7 +206,7 @@ async fn needle<const BUG: bool>(cx: Cx) -> Ended {
     cx.scope(async |s: Scope<Cancelled>| {
         for task in 0..2 {
             let turn = turn.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for mine in (task..TURNS).step_by(2) {
                     if turn.compare_exchange(mine, mine + 1, Relaxed, Relaxed).is_err() {
                         break;
@@ -207,7 +214,7 @@ async fn needle<const BUG: bool>(cx: Cx) -> Ended {
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -221,13 +228,13 @@ async fn crowd(cx: Cx) -> Ended {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..TASKS {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for _ in 0..STEPS {
                     count.fetch_add(1, Relaxed);
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })

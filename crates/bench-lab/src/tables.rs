@@ -6,6 +6,7 @@ use asx_bench::harness::Row;
 
 use crate::cases::Notes;
 use crate::programs::Program;
+use crate::requests;
 
 /// One line a row; `out` are those that have no figure.
 pub(crate) fn plain(rows: &[Row], out: &[Row], notes: &Notes) -> String {
@@ -77,7 +78,20 @@ pub(crate) fn markdown(rows: &[Row], notes: &Notes) -> String {
     let finds = table(rows, &peers.map(|peer| ("find", peer)), |_, peer| peer.into(), whole);
     let peers = ["asx", "shuttle_dfs", "loom"];
     let proofs = table(rows, &peers.map(|peer| ("proof", peer)), |_, peer| peer.into(), whole);
-    format!("{rates}\n{finds}\n{proofs}")
+    let peers = ["asx", "turmoil", "turmoil_short", "madsim"];
+    let requests = requests(rows, &peers, notes);
+    format!("{rates}\n{finds}\n{proofs}\n{requests}")
+}
+
+/// The program over a network: schedules a second, and the ratio to asx.
+fn requests(rows: &[Row], peers: &[&str], notes: &Notes) -> String {
+    let mut text = String::from("| peer | schedules a second | ratio |\n|---|---|---|\n");
+    let of = |row: &&Row| row.workload.starts_with(requests::NAME) && peers.contains(&row.peer);
+    for row in rows.iter().filter(of) {
+        let ratio = row.ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+        let _ = writeln!(text, "| {} | {} | {ratio} |", row.peer, thousands(rate(row, notes)));
+    }
+    text
 }
 
 /// A line for each program that has a figure, a column for each workload and peer.

@@ -11,8 +11,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use crate::programs::Program;
-
 /// The other process.
 #[derive(Clone)]
 pub(crate) struct Madsim(Rc<RefCell<Inner>>);
@@ -41,13 +39,13 @@ impl Madsim {
     }
 
     /// Nanoseconds that so many schedules without the bug take, and how many there were.
-    pub(crate) fn rate(&self, program: Program, seed: u64, runs: u64) -> Option<(f64, u64)> {
-        self.ask(&format!("rate {} {seed} {runs}", program.name()))
+    pub(crate) fn rate(&self, program: &str, seed: u64, runs: u64) -> Option<(f64, u64)> {
+        self.ask(&format!("rate {program} {seed} {runs}"))
     }
 
     /// Nanoseconds until a schedule fails, and which it was.
-    pub(crate) fn find(&self, program: Program, seed: u64, runs: u64) -> Option<(f64, u64)> {
-        self.ask(&format!("find {} {seed} {runs}", program.name()))
+    pub(crate) fn find(&self, program: &str, seed: u64, runs: u64) -> Option<(f64, u64)> {
+        self.ask(&format!("find {program} {seed} {runs}"))
     }
 
     fn ask(&self, line: &str) -> Option<(f64, u64)> {

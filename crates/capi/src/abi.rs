@@ -4,6 +4,7 @@
 //! an `int32_t` too. A struct that may grow leads with `struct_size`, which the caller sets.
 
 use core::ffi::c_void;
+use core::marker::{PhantomData, PhantomPinned};
 
 /// An answer: 0 is success; see the `ASX_` status constants.
 pub type AsxStatus = i32;
@@ -110,10 +111,18 @@ pub struct AsxTimer {
     pub generation: u64,
 }
 
+/// A runtime. Opaque to C.
+#[repr(C)]
+pub struct AsxRuntime {
+    _opaque: [u8; 0],
+    /// It stays where it is, and is not sent to another thread but by asx_runtime_transfer.
+    _stays: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
 /// must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
 pub type AsxPollFn =
-    unsafe extern "C" fn(rt: *mut crate::AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32;
+    unsafe extern "C" fn(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32;
 
 /// Called once with a context pointer that will not be used again.
 pub type AsxDropFn = unsafe extern "C" fn(ctx: *mut c_void);

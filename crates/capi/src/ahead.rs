@@ -7,8 +7,9 @@
 //!
 //! Calls that end things do not look: what they need is at hand since what they end was added.
 
-use crate::guard::AsxRuntime;
-use crate::pool::Aside;
+use crate::abi::AsxRuntime;
+use crate::guard::Runtime;
+use crate::pool::{Aside, CREDIT, SMALL_CALLS};
 use crate::state::{Core, Role};
 use asx_kernel::ids::{ChannelId, RegionId, TaskId};
 use asx_kernel::status::Status;
@@ -19,15 +20,11 @@ use core::mem::size_of;
 const ADDS: usize = 8;
 /// What a text needs beside its bytes.
 const TEXT: usize = 32;
-/// Calls that add a small thing, a wait or a permit, and do not look at all memory each time.
-const CREDIT: u8 = 8;
-/// Bytes for all of those.
-pub(crate) const SMALL_CALLS: usize = CREDIT as usize * 2048;
 
 /// What the creation of a runtime needs before it can prepare anything: the runtime itself, the
 /// scheduler's buckets and the root.
 pub(crate) const CREATION: Aside =
-    Aside { bytes: size_of::<AsxRuntime>() * 5 / 4 + 24 * 1024, piece: size_of::<AsxRuntime>() };
+    Aside { bytes: size_of::<Runtime>() * 5 / 4 + 24 * 1024, piece: size_of::<Runtime>() };
 
 impl Core {
     /// Makes room for one thing more of each kind, and for a text of so many bytes.
@@ -41,24 +38,18 @@ impl Core {
             return Ok(());
         }
         // SAFETY: rule 1.
-        self.make_room(unsafe { AsxRuntime::of(rt)? }, text, self.stores.promised())
+        self.make_room(unsafe { Runtime::of(rt)? }, text, self.stores.promised())
     }
 
     /// The same for who has the runtime: for some more if that can be had, so that not every call
     /// has to look. What is promised to channels is left to them.
     #[inline(never)]
-    pub(crate) fn make_room(&mut self, rt: &AsxRuntime, text: usize, promised: usize) -> Answer {
+    pub(crate) fn make_room(&mut self, rt: &Runtime, text: usize, promised: usize) -> Answer {
         let some = self.make_room_for(ADDS, rt, text, promised);
         some.or_else(|_| self.make_room_for(1, rt, text, promised))
     }
 
-    fn make_room_for(
-        &mut self,
-        more: usize,
-        rt: &AsxRuntime,
-        text: usize,
-        promised: usize,
-    ) -> Answer {
+    fn make_room_for(&mut self, more: usize, rt: &Runtime, text: usize, promised: usize) -> Answer {
         rt.reserve.strictly(|| self.grow(more, rt))?;
         let bytes = self.world.headroom(more, self.count(Role::Finalizer));
         let bytes = bytes.saturating_add(SMALL_CALLS).saturating_add(text).saturating_add(TEXT);
@@ -76,14 +67,14 @@ impl Core {
 
     /// Makes room before much may be cancelled, if it can be had; else causes are cut.
     #[inline]
-    pub(crate) fn refill(&mut self, rt: &AsxRuntime) {
+    pub(crate) fn refill(&mut self, rt: &Runtime) {
         if self.world.lacks_headroom() {
             let _ = self.make_room(rt, 0, self.stores.promised());
         }
     }
 
     /// Gives every table room for so many things more.
-    fn grow(&mut self, more: usize, rt: &AsxRuntime) -> Answer {
+    fn grow(&mut self, more: usize, rt: &Runtime) -> Answer {
         let finalizers = self.count(Role::Finalizer);
         let slots = self.world.task_slots().saturating_add(finalizers).saturating_add(more);
         let refused = |_| Status::ResourceExhausted;
@@ -104,7 +95,7 @@ impl Core {
             return Ok(());
         }
         // SAFETY: rule 1.
-        let rt = unsafe { AsxRuntime::of(rt)? };
+        let rt = unsafe { Runtime::of(rt)? };
         self.make_room(rt, 0, 0)?;
         self.credit -= 1;
         self.prepare_task(rt, task)
@@ -120,17 +111,17 @@ impl Core {
             return Ok(());
         }
         // SAFETY: rule 1.
-        self.prepare_task(unsafe { AsxRuntime::of(rt)? }, task)
+        self.prepare_task(unsafe { Runtime::of(rt)? }, task)
     }
 
     /// Makes room for one wait and one cleanup entry more of a task.
-    pub(crate) fn prepare_task(&mut self, rt: &AsxRuntime, task: TaskId) -> Answer {
+    pub(crate) fn prepare_task(&mut self, rt: &Runtime, task: TaskId) -> Answer {
         let grown = rt.reserve.strictly(|| self.world.prepare_task(task));
         grown.map_err(|_| Status::ResourceExhausted)
     }
 
     /// Makes room for one finalizer more of a region.
-    pub(crate) fn prepare_defer(&mut self, rt: &AsxRuntime, region: RegionId) -> Answer {
+    pub(crate) fn prepare_defer(&mut self, rt: &Runtime, region: RegionId) -> Answer {
         let grown = rt.reserve.strictly(|| self.world.prepare_defer(region));
         grown.map_err(|_| Status::ResourceExhausted)
     }
@@ -149,12 +140,12 @@ impl Core {
             return Ok(());
         }
         // SAFETY: rule 1.
-        self.prepare_channel(unsafe { AsxRuntime::of(rt)? }, channel)
+        self.prepare_channel(unsafe { Runtime::of(rt)? }, channel)
     }
 
     /// Makes room for a message, a permit and a waiting sender more in a channel.
     #[inline(never)]
-    pub(crate) fn prepare_channel(&mut self, rt: &AsxRuntime, channel: ChannelId) -> Answer {
+    pub(crate) fn prepare_channel(&mut self, rt: &Runtime, channel: ChannelId) -> Answer {
         let grown = rt.reserve.strictly(|| self.world.prepare_channel(channel));
         grown.map_err(|_| Status::ResourceExhausted)
     }
@@ -175,7 +166,7 @@ impl Core {
             return Ok(());
         }
         // SAFETY: rule 1.
-        let rt = unsafe { AsxRuntime::of(rt)? };
+        let rt = unsafe { Runtime::of(rt)? };
         // What it needs was promised when the channel was made.
         self.make_room(rt, 0, 0)?;
         self.credit -= 1;
@@ -185,7 +176,7 @@ impl Core {
 
     /// Lets the journal grow, if it wants to and memory can be had; else it overwrites sooner.
     #[inline]
-    pub(crate) fn feed_journal(&mut self, rt: &AsxRuntime) {
+    pub(crate) fn feed_journal(&mut self, rt: &Runtime) {
         // What was left in the middle of a change is not to be touched.
         if self.world.journal().room() < self.events_ahead && !self.broken {
             // What finds no room is visible as lost.

@@ -2,12 +2,12 @@
 //!
 //! Elements are copied in and out; the bytes lie in the channel's block (`store`).
 
-use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxTask};
+use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxRuntime, AsxTask};
 use crate::error::Why;
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, AsxRuntime, Look, Out, bytes, room};
-use crate::state::{Core, Kernel, Message};
-use crate::store::{Block, WORD};
+use crate::guard::{self, Look, Out, Runtime, bytes, room};
+use crate::state::{Core, Kernel};
+use crate::store::{Block, Message, WORD};
 use asx_kernel::channel::ChannelState;
 use asx_kernel::ids::ChannelId;
 use asx_kernel::session::{DropContext, PermitState};
@@ -402,7 +402,7 @@ unsafe fn send_at_once(
     size: usize,
 ) -> bool {
     // SAFETY: rules 1 and 2.
-    let (Ok(data), Some(core)) = (unsafe { (bytes(data, size), AsxRuntime::glance(rt)) }) else {
+    let (Ok(data), Some(core)) = (unsafe { (bytes(data, size), Runtime::glance(rt)) }) else {
         return false;
     };
     let Ok(id) = channel.id() else { return false };
@@ -425,8 +425,7 @@ unsafe fn recv_at_once(
     size: usize,
 ) -> bool {
     // SAFETY: rules 1 and 2.
-    let (Ok(to), Some(core)) = (unsafe { (room(data.cast(), size), AsxRuntime::glance(rt)) })
-    else {
+    let (Ok(to), Some(core)) = (unsafe { (room(data.cast(), size), Runtime::glance(rt)) }) else {
         return false;
     };
     let Ok(id) = channel.id() else { return false };

@@ -4,10 +4,11 @@
 //! what it does not have keeps the profile's default. One compiled against a newer header passes a
 //! larger one; that is refused if it asks for something this library does not know.
 
-use crate::abi::{ASX_NONE, AsxStatus, AsxTask, AsxTransfer};
-use crate::ahead::SMALL_CALLS;
+use crate::abi::{ASX_NONE, AsxRuntime, AsxStatus, AsxTask, AsxTransfer};
+use crate::arguments::{self, Out};
 use crate::error::{Bad, Checked, Field, field};
-use crate::guard;
+use crate::pool::SMALL_CALLS;
+use crate::structs;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::ids::TaskId;
 use asx_kernel::journal::WhenFull;
@@ -96,7 +97,7 @@ pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxG
 
 /// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
 pub type AsxWatchdogFn =
-    unsafe extern "C" fn(hook: *mut c_void, rt: *mut crate::AsxRuntime, task: AsxTask, stage: i32);
+    unsafe extern "C" fn(hook: *mut c_void, rt: *mut AsxRuntime, task: AsxTask, stage: i32);
 
 /// How a runtime is set up: filled by asx_config_init, then changed.
 #[repr(C)]
@@ -271,7 +272,7 @@ impl AsxConfig {
     /// If not NULL, the pointer is readable for the `struct_size` it leads with.
     pub(crate) unsafe fn read(from: *const AsxConfig) -> Checked<AsxConfig> {
         // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
-        let given = unsafe { guard::prefix(from, SMALLEST, LARGEST)? };
+        let given = unsafe { structs::prefix(from, SMALLEST, LARGEST)? };
         let head = AsxConfig::of_profile(given.profile()?);
         let head = head.map_err(|_| Bad::field(Field::Profile))?;
         Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
@@ -416,17 +417,17 @@ pub unsafe extern "C" fn asx_config_init(
     profile: i32,
 ) -> AsxStatus {
     let fill = || {
-        guard::ensure(
+        arguments::ensure(
             (SMALLEST..=LARGEST).contains(&struct_size)
                 && struct_size.is_multiple_of(align_of::<AsxConfig>()),
         )?;
         let defaults = AsxConfig::of_profile(profile)?;
         let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
-        unsafe { guard::write_prefix(config, struct_size, &defaults)? };
+        unsafe { structs::write_prefix(config, struct_size, &defaults)? };
         Ok(())
     };
-    guard::number(fill())
+    arguments::number(fill())
 }
 
 /// How many bytes a pool needs for the limits of a configuration: what a creation with
@@ -445,12 +446,12 @@ pub unsafe extern "C" fn asx_config_pool_size(
 ) -> AsxStatus {
     let size = || {
         // SAFETY: rule 2 of `guard`: what the caller promises.
-        let (config, out) = unsafe { (AsxConfig::read(config)?, guard::Out::new(out)?) };
+        let (config, out) = unsafe { (AsxConfig::read(config)?, Out::new(out)?) };
         config.kernel()?;
         out.set(config.pool_need()? as u64);
         Ok(())
     };
-    guard::number(size())
+    arguments::number(size())
 }
 
 /// Something for the log hook, made a text of when it is handed over.

@@ -6,9 +6,9 @@
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
 
-use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer};
+use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxRuntime, AsxTask, AsxTransfer};
 use crate::config::{ASX_LOG_INFO, ASX_LOG_WARN, AsxGhost, Hooks, Line};
-use crate::guard::{AsxRuntime, Cut};
+use crate::guard::{Cut, Runtime};
 use crate::state::Core;
 use core::ffi::c_char;
 use core::fmt::{self, Write as _};
@@ -41,14 +41,14 @@ impl Core {
 }
 
 /// Does everything that is due. By who has gone inside, with the core free.
-pub(crate) fn perform(rt: &AsxRuntime) {
+pub(crate) fn perform(rt: &Runtime) {
     // SAFETY: rule 3: the core is free here. What an effect holds is dropped inside.
     while let Some(effect) = unsafe { rt.with(Core::next_effect) } {
         rt.keep_out(|| do_one(rt, &effect));
     }
 }
 
-fn do_one(rt: &AsxRuntime, effect: &Effect) {
+fn do_one(rt: &Runtime, effect: &Effect) {
     match effect {
         Effect::Drop(AsxBody { drop: Some(drop), ctx, .. }) => {
             // SAFETY: given together by the program; this is the one call.
@@ -56,7 +56,7 @@ fn do_one(rt: &AsxRuntime, effect: &Effect) {
         }
         Effect::Watchdog(task, stage) => {
             if let Some(hook) = rt.hooks.watchdog {
-                let own = core::ptr::from_ref(rt).cast_mut();
+                let own = core::ptr::from_ref(rt).cast_mut().cast::<AsxRuntime>();
                 // SAFETY: given together by the program.
                 unsafe { hook(rt.hooks.hook, own, *task, *stage) }
             }
@@ -85,7 +85,7 @@ fn do_one(rt: &AsxRuntime, effect: &Effect) {
 }
 
 /// Hands a line over, cut to a buffer, with a NUL behind it.
-pub(crate) fn log(rt: &AsxRuntime, level: i32, text: fmt::Arguments<'_>) {
+pub(crate) fn log(rt: &Runtime, level: i32, text: fmt::Arguments<'_>) {
     tell(&rt.hooks, level, text);
 }
 

@@ -11,10 +11,6 @@
 //! ```
 
 use crate::abi::AsxStatus;
-use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig};
-use crate::guard::{self, AsxRuntime, Look, number};
-use crate::memory::Reserve;
-use crate::state::Core;
 use crate::status::asx_status_str;
 use crate::words::{self, Packed};
 use asx_kernel::status::Status;
@@ -59,6 +55,12 @@ impl Signature {
     /// The name of the function.
     pub(crate) fn name(self) -> &'static CStr {
         words::nth_of(self.0.as_bytes(), 0).unwrap_or(c"asx")
+    }
+
+    /// The position of the one argument beside the runtime; 0 if there are more.
+    pub(crate) fn only_argument(self) -> u8 {
+        let words = self.0.bytes().filter(|byte| *byte == 0).count();
+        if words == 3 { 2 } else { 0 }
     }
 
     /// What a check has found of an argument.
@@ -314,7 +316,7 @@ impl LastError {
         }
     }
 
-    fn info(&self) -> Option<AsxErrorInfo> {
+    pub(crate) fn info(&self) -> Option<AsxErrorInfo> {
         let (last, count) = self.0.get();
         let (signature, fault) = last?;
         Some(AsxErrorInfo { count, ..fault.info(signature) })
@@ -342,110 +344,14 @@ impl Fault {
         }
     }
 
+    /// The same, of the argument at this position.
+    pub(crate) fn of_argument(self, position: u8) -> Fault {
+        Fault { position, ..self }
+    }
+
     /// A refusal of an argument.
     pub(crate) fn at(position: u8, bad: Bad) -> Fault {
         Named { first: position, second: position }.fault(bad)
-    }
-}
-
-impl Core {
-    /// Whose fault it is that a call has failed which had good arguments as far as one could see:
-    /// a stale handle's, whose place is known, or that of an argument it has named itself.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn blame(&mut self, status: Status, signature: Signature, stale: u8) -> Fault {
-        let said = self.blamed.take();
-        let fault = Fault::from(status);
-        match (status, said) {
-            (Status::InvalidArgument, Some((name, why))) => signature.fault(name, Bad::new(why)),
-            (Status::InvalidArgument, None) => {
-                Fault { position: only_argument(signature), ..fault }
-            }
-            (Status::StaleHandle, _) => {
-                let position = if stale > 0 { stale } else { only_argument(signature) };
-                Fault { position, ..fault }
-            }
-            _ => fault,
-        }
-    }
-}
-
-/// The position of the one argument beside the runtime; 0 if there are more.
-fn only_argument(signature: Signature) -> u8 {
-    let words = signature.0.bytes().filter(|byte| *byte == 0).count();
-    if words == 3 { 2 } else { 0 }
-}
-
-/// What was wrong with the last call of this runtime that failed, on the owner's thread: which
-/// function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
-/// stand, are no failures. It stays until the next failure; a failure of this call itself, of
-/// asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
-/// callbacks too. Without a runtime there is asx_config_check.
-///
-/// Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
-/// forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
-/// ASX_AFFINITY_VIOLATION.
-///
-/// # Safety
-/// As said under Pre.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_last_error(
-    rt: *mut AsxRuntime,
-    error: *mut AsxErrorInfo,
-) -> AsxStatus {
-    let tell = || {
-        // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, error) = unsafe { (AsxRuntime::of(rt)?, Look::new(error)?) };
-        rt.check_thread()?;
-        error.set(rt.last_error.info().ok_or(Status::Empty)?)
-    };
-    number(guard::caught(tell))
-}
-
-/// What asx_runtime_create would say of a configuration, without creating anything, and which field
-/// is the one that it refuses. Whether there is enough memory is not looked at.
-///
-/// Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
-/// size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
-/// the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
-/// asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
-/// or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
-///
-/// # Safety
-/// As said under Pre.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_config_check(
-    config: *const AsxConfig,
-    error: *mut AsxErrorInfo,
-) -> AsxStatus {
-    let tell = || {
-        // SAFETY: rule 2 of `guard`: what the caller promises.
-        let (error, config) = unsafe { (Look::maybe(error)?, AsxConfig::read(config)) };
-        let checked = config.and_then(|config| config.check());
-        checked.or_else(|bad| {
-            let signature = signature!(asx_runtime_create(config, out));
-            error.set(Fault::at(1, bad).info(signature))?;
-            Err(bad.status)
-        })
-    };
-    number(guard::caught(tell))
-}
-
-impl AsxConfig {
-    /// Looks at everything a creation looks at that needs no memory.
-    fn check(&self) -> Checked {
-        self.kernel()?;
-        let drawn = self.flags & ASX_FLAG_SEED_FROM_ENTROPY != 0;
-        field(!drawn || self.entropy.is_some(), Field::Entropy)?;
-        if self.flags & ASX_FLAG_POOL == 0 {
-            return Ok(());
-        }
-        let refused = |status| {
-            // Limits without an end, or bytes that are too few for them.
-            let told = status == Status::ResourceExhausted;
-            Bad { status, ..Bad::field(if told { Field::PoolBytes } else { Field::Limits }) }
-        };
-        Reserve::fits(self.pool_size().map_err(refused)?, self.pool_memory)
     }
 }
 

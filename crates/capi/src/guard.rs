@@ -16,15 +16,15 @@
 //! 2. A data pointer is NULL, or good for as many bytes as the function says. NULL where it is not
 //!    allowed and misaligned ones are refused.
 //! 3. The core is borrowed by one call at a time: only the owner's thread gets it (`Entry::core`,
-//!    or `AsxRuntime::glance` for what is done at once), and only while the runtime is not `busy`;
+//!    or `Runtime::glance` for what is done at once), and only while the runtime is not `busy`;
 //!    the borrow ends with the call's closure. The one thing of the program that runs meanwhile is
 //!    its allocator, whose calls find the runtime busy. The fields beside the core are atomics, are
 //!    touched by the owner's thread only, or never change.
 
-use crate::abi::{AsxBody, AsxBudget, AsxStatus, AsxWhen};
+use crate::abi::{AsxRuntime, AsxStatus};
 use crate::config::{AsxConfig, Hooks};
 use crate::effects;
-use crate::error::{Bad, Checked, Fault, Field, LastError, Named, Signature, Why, check, field};
+use crate::error::{Checked, Fault, LastError, Named, Signature};
 use crate::mailbox::Mailbox;
 use crate::memory::Reserve;
 use crate::state::Core;
@@ -32,15 +32,14 @@ use crate::sync::{AtomicU32, Ordering};
 use crate::transfer::Owner;
 use asx_kernel::ids::TaskId;
 use asx_kernel::status::Status;
-use asx_kernel::time::Time;
-use asx_kernel::world::{Answer, SleepUntil};
+use asx_kernel::world::Answer;
 use core::cell::{Cell, UnsafeCell};
-use core::ffi::{c_char, c_void};
-use core::fmt;
-use core::mem::{MaybeUninit, size_of};
-use core::time::Duration;
 
-pub(crate) use crate::structs::{Look, options, prefix, write_prefix};
+pub(crate) use crate::arguments::{
+    Cut, Out, bytes, ensure, has, maybe, number, put_text, room, text,
+};
+pub(crate) use crate::structs::{Look, options, prefix};
+pub(crate) use crate::sync::os_thread;
 
 /// Declares functions of the library: see the module's text.
 macro_rules! export {
@@ -115,8 +114,8 @@ macro_rules! at_once {
     };
 }
 
-/// A runtime. Opaque to C.
-pub struct AsxRuntime {
+/// What an [`AsxRuntime`] points to.
+pub(crate) struct Runtime {
     /// Who created it, or was given it.
     pub(crate) owner: Owner,
     pub(crate) hooks: Hooks,
@@ -135,15 +134,15 @@ pub struct AsxRuntime {
     core: UnsafeCell<Core>,
 }
 
-impl AsxRuntime {
+impl Runtime {
     pub(crate) fn new(
         config: &AsxConfig,
         owner: u64,
         reserve: Reserve,
         mailbox: Mailbox,
         core: Core,
-    ) -> AsxRuntime {
-        AsxRuntime {
+    ) -> Runtime {
+        Runtime {
             owner: Owner::new(owner),
             hooks: Hooks::of(config),
             mailbox,
@@ -162,7 +161,8 @@ impl AsxRuntime {
     /// # Safety
     /// Rule 1.
     #[inline(always)]
-    pub(crate) unsafe fn of<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime> {
+    pub(crate) unsafe fn of<'a>(rt: *const AsxRuntime) -> Answer<&'a Runtime> {
+        let rt = rt.cast::<Runtime>();
         ensure(rt.is_aligned())?;
         // SAFETY: rule 1.
         unsafe { rt.as_ref() }.ok_or(Status::InvalidArgument)
@@ -177,7 +177,7 @@ impl AsxRuntime {
     #[inline(always)]
     pub(crate) unsafe fn glance<'a>(rt: *const AsxRuntime) -> Option<&'a mut Core> {
         // SAFETY: rule 1.
-        let rt = unsafe { AsxRuntime::of(rt) }.ok()?;
+        let rt = unsafe { Runtime::of(rt) }.ok()?;
         // A hook of the program's would be a call.
         let plain = rt.hooks.thread.is_none() && rt.owner.is(os_thread() as u64);
         if !plain || rt.busy.get() {
@@ -300,7 +300,7 @@ impl AsxRuntime {
 
 /// A call under way.
 pub(crate) struct Entry<'a> {
-    rt: &'a AsxRuntime,
+    rt: &'a Runtime,
     signature: Signature,
     inside: Cell<bool>,
 }
@@ -385,7 +385,7 @@ pub(crate) unsafe fn enter<'a>(
     body: impl FnOnce(&Entry<'a>) -> Result<(), Fault>,
 ) -> AsxStatus {
     // SAFETY: rule 1.
-    let Ok(rt) = (unsafe { AsxRuntime::of(rt) }) else {
+    let Ok(rt) = (unsafe { Runtime::of(rt) }) else {
         return number(Err(Status::InvalidArgument));
     };
     let entry = Entry { rt, signature, inside: Cell::new(false) };
@@ -406,7 +406,7 @@ pub(crate) unsafe fn answered(
 ) -> AsxStatus {
     if let Err(fault) = answer {
         // SAFETY: the caller's promise.
-        let rt = unsafe { AsxRuntime::of(rt) };
+        let rt = unsafe { Runtime::of(rt) };
         let _ = rt.map(|rt| rt.failed(signature, fault));
     }
     number(answer.map_err(Status::from))
@@ -432,9 +432,9 @@ pub(crate) fn caught<T, E: From<Status>>(body: impl FnOnce() -> Result<T, E>) ->
 /// # Safety
 /// Rule 1, and on the owner's thread.
 #[inline(always)]
-pub(crate) unsafe fn runtime<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime> {
+pub(crate) unsafe fn runtime<'a>(rt: *const AsxRuntime) -> Answer<&'a Runtime> {
     // SAFETY: rule 1.
-    unsafe { AsxRuntime::of(rt) }
+    unsafe { Runtime::of(rt) }
 }
 
 /// Lets a task be woken from outside.
@@ -443,33 +443,8 @@ pub(crate) unsafe fn runtime<'a>(rt: *const AsxRuntime) -> Answer<&'a AsxRuntime
 /// Rule 1, and on the owner's thread.
 pub(crate) unsafe fn publish(rt: *const AsxRuntime, task: TaskId) -> Answer {
     // SAFETY: rule 1.
-    unsafe { AsxRuntime::of(rt)? }.mailbox.publish(task.0);
+    unsafe { Runtime::of(rt)? }.mailbox.publish(task.0);
     Ok(())
-}
-
-/// The number of an answer.
-#[inline(always)]
-pub(crate) fn number(answer: Answer) -> AsxStatus {
-    answer.err().unwrap_or(Status::Ok).number()
-}
-
-/// INVALID_ARGUMENT unless it holds.
-#[inline(always)]
-pub(crate) fn ensure(holds: bool) -> Checked {
-    check(holds, Why::Range)
-}
-
-/// INVALID_ARGUMENT for a pointer that is misaligned, or NULL.
-#[inline(always)]
-pub(crate) fn is_there<T>(pointer: *const T) -> Checked {
-    check(!pointer.is_null(), Why::Null)?;
-    check(pointer.is_aligned(), Why::Misaligned)
-}
-
-/// CAPABILITY_DENIED unless this build has it.
-#[inline(always)]
-pub(crate) fn has(feature: bool) -> Answer {
-    if feature { Ok(()) } else { Err(Status::CapabilityDenied) }
 }
 
 /// Who calls.
@@ -480,221 +455,4 @@ pub(crate) fn caller(hooks: &Hooks) -> u64 {
         Some(thread) => unsafe { thread(hooks.hook) },
         None => os_thread() as u64,
     }
-}
-
-/// The calling thread's number, never 0 where there are threads: every call asks for it. The thread
-/// pointer, which is what `pthread_self` answers, and here takes no call.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn os_thread() -> usize {
-    let pointer;
-    // SAFETY: the ABI of the platform: the first word of a thread's own block is its address. It is
-    // read, and nothing else is touched.
-    unsafe {
-        core::arch::asm!(
-            "mov {}, fs:0",
-            out(reg) pointer,
-            options(pure, readonly, nostack, preserves_flags)
-        );
-    }
-    pointer
-}
-
-/// The calling thread's number, never 0 where there are threads.
-#[cfg(all(unix, not(all(target_os = "linux", target_arch = "x86_64"))))]
-pub(crate) fn os_thread() -> usize {
-    unsafe extern "C" {
-        safe fn pthread_self() -> usize;
-    }
-    pthread_self()
-}
-
-/// The calling thread's number: one thread only.
-#[cfg(not(unix))]
-pub(crate) fn os_thread() -> usize {
-    1
-}
-
-/// A place for a result.
-pub(crate) struct Out<T>(*mut T);
-
-impl<T> Out<T> {
-    /// A place that must be there.
-    ///
-    /// # Safety
-    /// Rule 2, for as long as the value is used.
-    pub(crate) unsafe fn new(pointer: *mut T) -> Checked<Out<T>> {
-        is_there(pointer)?;
-        Ok(Out(pointer))
-    }
-
-    /// A place that may be NULL.
-    ///
-    /// # Safety
-    /// Rule 2, for as long as the value is used.
-    pub(crate) unsafe fn maybe(pointer: *mut T) -> Checked<Out<T>> {
-        check(pointer.is_aligned() || pointer.is_null(), Why::Misaligned)?;
-        Ok(Out(pointer))
-    }
-
-    pub(crate) fn set(self, value: T) {
-        if !self.0.is_null() {
-            // SAFETY: rule 2, promised at `new`.
-            unsafe { self.0.write(value) }
-        }
-    }
-}
-
-/// The longest text that is taken from a caller.
-pub(crate) const LONGEST_TEXT: usize = 4096;
-
-/// A text: UTF-8 up to its NUL, NULL for none.
-///
-/// # Safety
-/// Rule 2: readable up to a NUL, or for [`LONGEST_TEXT`] bytes.
-pub(crate) unsafe fn text<'a>(from: *const c_char) -> Checked<Option<&'a str>> {
-    if from.is_null() {
-        return Ok(None);
-    }
-    let from = from.cast::<u8>();
-    // SAFETY: rule 2: no further than the NUL.
-    let end = (0..LONGEST_TEXT).find(|at| unsafe { from.add(*at).read() } == 0);
-    let end = end.ok_or(Bad::new(Why::Text))?;
-    // SAFETY: rule 2: all of these were read.
-    let bytes = unsafe { core::slice::from_raw_parts(from, end) };
-    core::str::from_utf8(bytes).map(Some).map_err(|_| Bad::new(Why::Text))
-}
-
-/// Bytes to read.
-///
-/// # Safety
-/// Rule 2: `size` bytes are readable.
-#[inline(always)]
-pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Checked<&'a [u8]> {
-    if size == 0 {
-        return Ok(&[]);
-    }
-    is_count(isize::try_from(size).is_ok())?;
-    check(!from.is_null(), Why::Null)?;
-    // SAFETY: rule 2.
-    Ok(unsafe { core::slice::from_raw_parts(from.cast(), size) })
-}
-
-/// Elements to write; NULL is as good as none.
-///
-/// # Safety
-/// Rule 2: `count` elements are writable.
-#[inline(always)]
-pub(crate) unsafe fn room<'a, T>(to: *mut T, count: usize) -> Checked<&'a mut [MaybeUninit<T>]> {
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    let fits = count.checked_mul(size_of::<T>()).is_some_and(|size| isize::try_from(size).is_ok());
-    is_count(fits)?;
-    is_there(to)?;
-    // SAFETY: rule 2.
-    Ok(unsafe { core::slice::from_raw_parts_mut(to.cast(), count) })
-}
-
-/// INVALID_ARGUMENT because of how many there are, the second argument, unless it holds.
-#[inline(always)]
-fn is_count(holds: bool) -> Checked {
-    let bad = Bad { second: true, ..Bad::new(Why::Overflow) };
-    if holds { Ok(()) } else { Err(bad) }
-}
-
-/// Takes a text as far as it fits, and counts all of it: nothing is allocated for one that is made
-/// on the way.
-pub(crate) struct Cut<'a> {
-    to: &'a mut [MaybeUninit<u8>],
-    size: usize,
-}
-
-impl<'a> Cut<'a> {
-    pub(crate) fn new(to: &'a mut [MaybeUninit<u8>]) -> Cut<'a> {
-        Cut { to, size: 0 }
-    }
-
-    /// How many bytes were taken.
-    pub(crate) fn written(&self) -> usize {
-        self.size.min(self.to.len())
-    }
-}
-
-impl fmt::Write for Cut<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let rest = self.to.get_mut(self.size..).unwrap_or_default();
-        rest.iter_mut().zip(text.bytes()).for_each(|(to, from)| _ = to.write(from));
-        self.size += text.len();
-        Ok(())
-    }
-}
-
-/// Writes a text with a NUL behind it, as far as it fits, and answers its length.
-///
-/// The answer is FULL if it was cut.
-pub(crate) fn put_text(
-    to: &mut [MaybeUninit<u8>],
-    text: fmt::Arguments<'_>,
-    size: Out<usize>,
-) -> Answer {
-    let room = to.len().saturating_sub(1);
-    let (head, tail) = to.split_at_mut_checked(room).ok_or(Status::Internal)?;
-    let mut cut = Cut::new(head);
-    // It takes everything.
-    let _ = fmt::Write::write_fmt(&mut cut, text);
-    let written = cut.written();
-    let whole = cut.size;
-    let fits = whole <= room && !tail.is_empty();
-    let end = if written < room { head.get_mut(written) } else { tail.first_mut() };
-    if let Some(end) = end {
-        end.write(0);
-    }
-    size.set(whole);
-    if fits { Ok(()) } else { Err(Status::Full) }
-}
-
-impl AsxBody {
-    /// The body, if it can be polled.
-    pub(crate) fn checked(self) -> Checked<AsxBody> {
-        field(self.poll.is_some(), Field::Poll)?;
-        Ok(self)
-    }
-}
-
-impl AsxWhen {
-    /// The kernel's way to say it.
-    pub(crate) fn checked(self) -> Checked<SleepUntil> {
-        field(self.reserved == 0, Field::Reserved)?;
-        match self.mode {
-            crate::abi::ASX_WHEN_AFTER => Ok(SleepUntil::After(Duration::from_nanos(self.ns))),
-            crate::abi::ASX_WHEN_AT => Ok(SleepUntil::At(Time::from_nanos(self.ns))),
-            _ => Err(Bad::field(Field::Mode)),
-        }
-    }
-}
-
-impl AsxBudget {
-    /// No limits.
-    pub(crate) const INFINITE: AsxBudget = AsxBudget {
-        deadline: crate::abi::ASX_NONE,
-        polls: crate::abi::ASX_NONE,
-        cost: crate::abi::ASX_NONE,
-    };
-}
-
-/// A handle of a thing that may be absent: NULL for none.
-///
-/// # Safety
-/// Rule 2.
-pub(crate) unsafe fn maybe<T: Copy, I>(
-    from: *const T,
-    id: impl FnOnce(T) -> Checked<I>,
-) -> Checked<Option<I>> {
-    if from.is_null() {
-        return Ok(None);
-    }
-    check(from.is_aligned(), Why::Misaligned)?;
-    // SAFETY: rule 2.
-    id(unsafe { from.read() }).map(Some)
 }

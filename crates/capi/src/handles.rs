@@ -9,8 +9,8 @@
 use crate::abi::{
     AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer, AsxWitness,
 };
+use crate::arguments;
 use crate::error::{Bad, Checked, Fault, Why, check};
-use crate::guard;
 use crate::state::Core;
 use asx_kernel::arena::Key;
 use asx_kernel::handle::{Handle, Tag};
@@ -96,7 +96,7 @@ macro_rules! claims {
             #[inline(always)]
             pub(crate) unsafe fn raw(&self) -> Raw {
                 // SAFETY: rule 2.
-                let handle = unsafe { guard::maybe(self.0, Ok) };
+                let handle = unsafe { arguments::maybe(self.0, Ok) };
                 handle.ok().flatten().map_or((0, 0), |handle| (handle.bits, handle.generation))
             }
 

@@ -29,13 +29,16 @@ mod guard;
 
 pub mod abi;
 mod ahead;
+mod arguments;
 pub mod channel;
 pub mod config;
 mod effects;
 pub mod ghost;
 mod handles;
+mod holdings;
 mod info;
 pub mod journal;
+pub mod last_error;
 mod mailbox;
 pub mod memory;
 pub mod obligation;
@@ -57,4 +60,3 @@ pub mod witness;
 mod words;
 
 pub use abi::*;
-pub use guard::AsxRuntime;

@@ -30,7 +30,7 @@
 //! 4. Seats are never freed: who has come upon one may look at it for ever.
 
 use crate::error::{Checked, Field, field};
-use crate::pool::{Aside, Pool};
+use crate::pool::{Aside, Pool, PoolStats};
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::ffi::c_void;
@@ -47,15 +47,6 @@ pub const ASX_POOLS_MOST: usize = 64;
 
 /// A runtime's memory, or none of its own.
 pub(crate) struct Reserve(Option<Held>);
-
-/// What a pool says about itself.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct PoolStats {
-    pub(crate) size: u64,
-    pub(crate) used: u64,
-    pub(crate) peak: u64,
-    pub(crate) spills: u64,
-}
 
 pub(crate) use imp::{Held, seal, set_allocator};
 
@@ -174,7 +165,7 @@ mod imp {
 #[cfg(not(any(feature = "std", test)))]
 mod imp {
     use super::*;
-    use crate::guard::os_thread;
+    use crate::sync::os_thread;
     use core::alloc::{GlobalAlloc, Layout};
     use core::cell::UnsafeCell;
     use core::mem::size_of;

@@ -23,7 +23,6 @@
 
 #![cfg_attr(feature = "std", allow(dead_code, reason = "with std there are no pools"))]
 
-use crate::memory::PoolStats;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
@@ -38,6 +37,11 @@ const LARGE_PIECE: usize = 32 * 1024;
 /// All classes.
 const CLASSES: usize = SMALL + LARGE;
 
+/// Calls that add a small thing, a wait or a permit, and do not look at all memory each time.
+pub(crate) const CREDIT: u8 = 8;
+/// Bytes for all of those.
+pub(crate) const SMALL_CALLS: usize = CREDIT as usize * 2048;
+
 /// What must be left for those that cannot be refused.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Aside {
@@ -45,6 +49,15 @@ pub(crate) struct Aside {
     pub(crate) bytes: usize,
     /// Bytes of the largest of them.
     pub(crate) piece: usize,
+}
+
+/// What a pool says about itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PoolStats {
+    pub(crate) size: u64,
+    pub(crate) used: u64,
+    pub(crate) peak: u64,
+    pub(crate) spills: u64,
 }
 
 /// See the module's text.

@@ -10,10 +10,10 @@
 //!                          leaves the memory where it is
 //! ```
 
-use crate::abi::{ASX_POLL_PANICKED, AsxStatus};
+use crate::abi::{ASX_POLL_PANICKED, AsxRuntime, AsxStatus};
 use crate::effects;
 use crate::error::Fault;
-use crate::guard::{self, AsxRuntime};
+use crate::guard::{self, Runtime};
 use crate::state::Core;
 use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, TaskError};
@@ -35,7 +35,7 @@ use asx_kernel::world::{Answer, TaskError};
 pub unsafe extern "C" fn asx_runtime_recover(rt: *mut AsxRuntime) -> AsxStatus {
     let recover = || {
         // SAFETY: rule 1 of `guard`: what the caller promises.
-        let rt = unsafe { AsxRuntime::of(rt)? };
+        let rt = unsafe { Runtime::of(rt)? };
         rt.check_thread()?;
         if rt.reclaim() {
             // SAFETY: rule 3 of `guard`: whoever had the core will not go on. One flag is set.

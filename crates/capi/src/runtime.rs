@@ -1,14 +1,14 @@
 //! The runtime itself: creation and end, stepping, time, shutdown, diagnosis.
 
 use crate::abi::{
-    ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxStats, AsxStatus, AsxTask,
+    ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxRuntime, AsxStats, AsxStatus, AsxTask,
 };
 use crate::ahead::CREATION;
 use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxConfig, Hooks};
 use crate::effects;
 use crate::error::{Bad, Checked, Field, Why};
 use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
-use crate::guard::{self, AsxRuntime, Look, Out, number};
+use crate::guard::{self, Look, Out, Runtime, number};
 use crate::mailbox::Mailbox;
 use crate::memory::{self, AsxAllocFn, AsxFreeFn, Reserve};
 use crate::state::{Core, Kernel};
@@ -129,10 +129,10 @@ fn build(config: &AsxConfig, owner: u64, reserve: Reserve) -> Answer<*mut AsxRun
     let events = if events <= SHORT_JOURNAL { events } else { SOME_EVENTS };
     reserve.strictly(|| core.world.journal_mut().try_reserve(events)).map_err(refused)?;
     reserve.strictly(|| core.ghosts.try_reserve()).map_err(refused)?;
-    let rt = Box::new(AsxRuntime::new(config, owner, reserve, mailbox, core));
+    let rt = Box::new(Runtime::new(config, owner, reserve, mailbox, core));
     // SAFETY: rule 3 of `guard`: nobody else has it yet.
     unsafe { rt.with(|core| core.make_room(&rt, 0, 0))? };
-    Ok(Box::into_raw(rt))
+    Ok(Box::into_raw(rt).cast::<AsxRuntime>())
 }
 
 /// Events of a journal whose memory is reserved when the runtime is made, and how many for a longer
@@ -155,7 +155,7 @@ const SOME_EVENTS: usize = 64;
 pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
     let destroy = || {
         // SAFETY: rule 1 of `guard`: what the caller promises.
-        let runtime = unsafe { AsxRuntime::of(rt)? };
+        let runtime = unsafe { Runtime::of(rt)? };
         runtime.check_thread()?;
         if runtime.is_lost() {
             // What it holds was being changed: it stays where it is.
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
         effects::perform(runtime);
         let outside = runtime.reserve.alias();
         // SAFETY: made by `Box::into_raw` in `create`; the caller gives it up.
-        drop(unsafe { Box::from_raw(rt) });
+        drop(unsafe { Box::from_raw(rt.cast::<Runtime>()) });
         outside.release();
         Ok(())
     };
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn asx_step(
     let signature = signature!(asx_step(rt, now, max_steps, progress));
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
+        let (rt, progress) = unsafe { (Runtime::of(rt)?, Look::maybe(progress)) };
         step::drive(rt, signature, now, max_steps, false, progress)
     }))
 }
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn asx_run_until_idle(
     let signature = signature!(asx_run_until_idle(rt, now, progress));
     number(guard::caught(|| {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, progress) = unsafe { (AsxRuntime::of(rt)?, Look::maybe(progress)) };
+        let (rt, progress) = unsafe { (Runtime::of(rt)?, Look::maybe(progress)) };
         step::drive(rt, signature, now, u64::MAX, true, progress)
     }))
 }
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn asx_run_until_idle(
 pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTask) -> AsxStatus {
     let wake = || {
         // SAFETY: rule 1 of `guard`: what the caller promises. Only atomics are touched.
-        let rt = unsafe { AsxRuntime::of(rt)? };
+        let rt = unsafe { Runtime::of(rt)? };
         rt.mailbox.post(task.id()?.0)
     };
     number(wake())
@@ -454,7 +454,7 @@ export! {
     fn asx_get_stats(rt, stats: *mut AsxStats) {
         let stats = Look::new(stats)?;
         |core| {
-            let rt = AsxRuntime::of(rt)?;
+            let rt = Runtime::of(rt)?;
             core.note_strays(rt);
             let pool = rt.reserve.stats();
             stats.set(AsxStats {
@@ -555,7 +555,7 @@ fn suggestion(mode: i32) -> Checked<Suggestion> {
 
 impl Core {
     /// Takes over the calls from wrong threads, which could not report themselves.
-    pub(crate) fn note_strays(&mut self, rt: &AsxRuntime) {
+    pub(crate) fn note_strays(&mut self, rt: &Runtime) {
         if rt.strays.load(Ordering::Relaxed) == 0 {
             return;
         }

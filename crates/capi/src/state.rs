@@ -7,10 +7,10 @@ use crate::abi::{
     ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
 };
 use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, AsxConfig, Line, size};
-use crate::error::{Signature, Why};
+use crate::error::{Bad, Fault, Signature, Why};
 use crate::ghost::{Borrows, Ghosts};
-use crate::storage::Storage;
-use crate::store::Stores;
+use crate::holdings::Storage;
+use crate::store::{Message, Stores};
 use alloc::collections::{TryReserveError, VecDeque};
 use asx_kernel::arena::{Arena, Key};
 use asx_kernel::cancel::{Kind, Phase, Witness};
@@ -23,24 +23,6 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::world::{Answer, Ask, Offer, TaskError, World};
 use core::time::Duration;
-
-use crate::store::WORD;
-
-/// A message: its bytes, or where they are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    /// The slot of its channel.
-    pub(crate) channel: u32,
-    /// Its slot among the channel's bytes, if there are any.
-    pub(crate) slot: u32,
-    /// An element of just this size.
-    pub(crate) word: [u8; WORD],
-}
-
-impl Message {
-    /// Of a channel whose bytes are gone.
-    pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, slot: 0, word: [0; WORD] };
-}
 
 /// A body, as the world has it: where it is kept.
 #[derive(Clone, Copy, Debug)]
@@ -525,5 +507,24 @@ impl Watchdogs {
     fn due(&self, now: Time) -> Option<(TaskId, Watch)> {
         let (due, task) = *self.due.first()?;
         if due <= now { self.get(task).map(|watch| (task, watch)) } else { None }
+    }
+}
+
+impl Core {
+    /// Whose fault it is that a call has failed which had good arguments as far as one could see:
+    /// a stale handle's, whose place is known, or that of an argument it has named itself.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn blame(&mut self, status: Status, signature: Signature, stale: u8) -> Fault {
+        let said = self.blamed.take();
+        let fault = Fault::from(status);
+        match (status, said) {
+            (Status::InvalidArgument, Some((name, why))) => signature.fault(name, Bad::new(why)),
+            (Status::InvalidArgument, None) => fault.of_argument(signature.only_argument()),
+            (Status::StaleHandle, _) => {
+                fault.of_argument(if stale > 0 { stale } else { signature.only_argument() })
+            }
+            _ => fault,
+        }
     }
 }

@@ -80,7 +80,7 @@ pub extern "C" fn asx_value_name(number: u64) -> *const c_char {
 }
 
 /// The codes of events' kinds, in the order of their names.
-const CODES: [u32; EventKind::NAMES.len()] = [
+const CODES: [u32; EventKind::NAMES_WITHOUT_SOCKETS.len()] = [
     1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 30, 31, 40, 41, 42, 50, 51, 52, 53, 54, 55,
     56, 57, 58, 59, 60, 70, 71, 72,
 ];

@@ -9,13 +9,13 @@
 
 use crate::abi::{
     ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
-    AsxBody, AsxProgress, AsxTask,
+    AsxBody, AsxProgress, AsxRuntime, AsxTask,
 };
 use crate::config::Line;
 use crate::effects;
 use crate::error::{Checked, Fault, Signature, Why, check};
 use crate::ghost::ASX_GHOST_BORROW_ACROSS_POLL;
-use crate::guard::{AsxRuntime, Look, caught};
+use crate::guard::{Look, Runtime, caught};
 use crate::mailbox::Mailbox;
 use crate::state::{Body, Core};
 use asx_kernel::cancel::Kind;
@@ -61,7 +61,7 @@ enum Next {
 
 /// Polls up to `most` tasks at `now`. `whole`: reaching the profile's bound is an error.
 pub(crate) fn drive(
-    rt: &AsxRuntime,
+    rt: &Runtime,
     signature: Signature,
     now: u64,
     most: u64,
@@ -94,7 +94,7 @@ pub(crate) fn drive(
 
 /// The same by who has gone inside: whether nothing can run any more.
 fn inside(
-    rt: &AsxRuntime,
+    rt: &Runtime,
     call: Signature,
     now: u64,
     most: u64,
@@ -114,7 +114,7 @@ fn inside(
 }
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
-fn instant(rt: &AsxRuntime, call: Signature, now: u64) -> Answer<Time> {
+fn instant(rt: &Runtime, call: Signature, now: u64) -> Answer<Time> {
     let clock = match rt.hooks.clock {
         Some(clock) if now == ASX_NOW => clock,
         _ => return Ok(Time::from_nanos(now)),
@@ -130,7 +130,7 @@ fn instant(rt: &AsxRuntime, call: Signature, now: u64) -> Answer<Time> {
 
 /// Ends whatever lives, without a grace: cleanup stacks and finalizers run as far as they can. By
 /// who has gone inside, and is not inside of a poll.
-pub(crate) fn wind_down(rt: &AsxRuntime) {
+pub(crate) fn wind_down(rt: &Runtime) {
     // SAFETY: rule 3: no callback runs now.
     let Some(bound) = (unsafe { rt.with(Core::begin_end) }) else { return };
     run(rt, bound);
@@ -138,7 +138,7 @@ pub(crate) fn wind_down(rt: &AsxRuntime) {
     unsafe { rt.with(Core::ended) }
 }
 
-fn run(rt: &AsxRuntime, bound: Bound) -> Run {
+fn run(rt: &Runtime, bound: Bound) -> Run {
     let mut run = Run { polls: 0, last: None, idle: false };
     while run.polls < bound.polls {
         // SAFETY: rule 3: no callback runs now.
@@ -166,8 +166,8 @@ fn run(rt: &AsxRuntime, bound: Bound) -> Run {
     run
 }
 
-fn poll(rt: &AsxRuntime, task: AsxTask, body: AsxBody) -> i32 {
-    let rt = core::ptr::from_ref(rt).cast_mut();
+fn poll(rt: &Runtime, task: AsxTask, body: AsxBody) -> i32 {
+    let rt = core::ptr::from_ref(rt).cast_mut().cast::<AsxRuntime>();
     match body.poll {
         // SAFETY: given together by the program; nothing of the core is borrowed (rule 3).
         Some(poll) => unsafe { poll(rt, task, body.ctx) },
@@ -183,13 +183,7 @@ impl Core {
     }
 
     /// Begins a run of at most so many polls: how many, given the profile.
-    fn begin_run(
-        &mut self,
-        call: Signature,
-        rt: &AsxRuntime,
-        now: Time,
-        most: u64,
-    ) -> Answer<Bound> {
+    fn begin_run(&mut self, call: Signature, rt: &Runtime, now: Time, most: u64) -> Answer<Bound> {
         self.may_run(call)?;
         self.stepping = true;
         self.note_strays(rt);
@@ -249,7 +243,7 @@ impl Core {
     /// Whom to poll next. Part of the loop that asks, so that the answer is not written and read
     /// again.
     #[cfg_attr(feature = "inline", inline(always))]
-    fn begin_poll(&mut self, rt: &AsxRuntime) -> Next {
+    fn begin_poll(&mut self, rt: &Runtime) -> Next {
         self.feed_journal(rt);
         let mailbox = &rt.mailbox;
         self.before_step(mailbox);

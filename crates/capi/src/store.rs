@@ -5,7 +5,6 @@
 //! before the old one leaves. Its memory is reserved at once but not touched before it is needed: a
 //! giant capacity costs what is used.
 
-use crate::state::Message;
 use alloc::vec::Vec;
 use asx_kernel::ids::ChannelId;
 use asx_kernel::status::Status;
@@ -14,6 +13,22 @@ use core::mem::{MaybeUninit, size_of};
 
 /// The size of most elements, numbers and pointers, which are in the message itself.
 pub(crate) const WORD: usize = 8;
+
+/// A message: its bytes, or where they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    /// The slot of its channel.
+    pub(crate) channel: u32,
+    /// Its slot among the channel's bytes, if there are any.
+    pub(crate) slot: u32,
+    /// An element of just this size.
+    pub(crate) word: [u8; WORD],
+}
+
+impl Message {
+    /// Of a channel whose bytes are gone.
+    pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, slot: 0, word: [0; WORD] };
+}
 
 /// The slot of those.
 const NO_SLOT: u32 = u32::MAX;

@@ -2,8 +2,8 @@
 //!
 //! The unsafe code follows rule 2 of `guard`.
 
+use crate::arguments::is_there;
 use crate::error::{Bad, Checked, Field, Why, check};
-use crate::guard::is_there;
 use asx_kernel::world::Answer;
 use core::mem::{MaybeUninit, align_of, size_of};
 

@@ -5,10 +5,10 @@
 //! Where a machine does not write 64 bits at once the number has two halves, and a count around
 //! them: odd while they are being written, another one afterwards.
 
-use crate::abi::{AsxStatus, AsxTransfer};
+use crate::abi::{AsxRuntime, AsxStatus, AsxTransfer};
 use crate::config::Line;
 use crate::effects;
-use crate::guard::{self, AsxRuntime, Look, Out, number};
+use crate::guard::{self, Look, Out, Runtime, number};
 use crate::state::Core;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
@@ -96,7 +96,7 @@ mod halves {
 pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -> AsxStatus {
     let tell = || {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises. Hooks never change.
-        let (rt, out) = unsafe { (AsxRuntime::of(rt)?, Out::new(out)?) };
+        let (rt, out) = unsafe { (Runtime::of(rt)?, Out::new(out)?) };
         out.set(guard::caller(&rt.hooks));
         Ok(())
     };
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn asx_runtime_transfer(
     let signature = signature!(asx_runtime_transfer(rt, to, certificate));
     let transfer = || {
         // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
-        let (rt, place) = unsafe { (AsxRuntime::of(rt)?, Look::new(certificate)) };
+        let (rt, place) = unsafe { (Runtime::of(rt)?, Look::new(certificate)) };
         let place = place.map_err(|bad| signature.fault("certificate", bad))?;
         rt.check_thread()?;
         let from = guard::caller(&rt.hooks);

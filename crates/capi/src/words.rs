@@ -89,7 +89,7 @@ packed! {
     /// Their sentences.
     TEXTS = &STATUS_TEXTS;
     /// The names of events' kinds, in the order of their codes.
-    EVENTS = EventKind::NAMES;
+    EVENTS = EventKind::NAMES_WITHOUT_SOCKETS;
     /// The words an event's field may have.
     WORDS = &ALL_WORDS;
 }

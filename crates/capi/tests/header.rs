@@ -24,7 +24,7 @@ const FUNCTIONS: [(&str, &str); 14] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
-    ("error", "What went wrong."),
+    ("last_error", "What went wrong."),
     ("recover", "After a callback that did not return."),
     ("transfer", "Handing a runtime over."),
     ("region", "Regions."),

@@ -367,6 +367,19 @@ fn export_writes_what_viewers_read() {
 }
 
 #[test]
+fn a_trace_that_is_lawful_may_be_of_a_program_that_fails() {
+    let folder = Folder::new("trace-fails");
+    let (a, page) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("a.html"));
+    let text = fs::read_to_string(&a).expect("readable");
+    let failed = "\"meta\":{\"failure\":\"panic\",\"failure_message\":\"too late\\nleft: 1\",";
+    fs::write(&a, text.replacen("\"meta\":{", failed, 1)).expect("written");
+    let (out, code) = said(&["trace", "report", "--html", &page, &a]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.ends_with(": lawful; the program fails: panic: too late\n"), "{out}");
+    assert_eq!(json(&["trace", "report", "--html", &page, &a, "--json"])["failure"], "panic");
+}
+
+#[test]
 fn report_and_export_refuse_what_they_cannot_do() {
     let folder = Folder::new("trace-unable");
     let (a, other) = (folder.trace(SCENARIO, "a.jsonl"), folder.path("b.txt"));

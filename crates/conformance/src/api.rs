@@ -5,7 +5,8 @@
 
 use crate::body::BodyRunner;
 use crate::book::Book;
-use crate::host::{HostEvent, Reply};
+use crate::events::HostEvent;
+use crate::host::Reply;
 use crate::scenario::{BrowserOp, Checked, Name, Scenario, When};
 use asx_kernel::cancel::Kind;
 use asx_kernel::journal::Event;

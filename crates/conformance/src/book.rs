@@ -1,9 +1,10 @@
 //! Who is who in a run, and what hosts forget.
 
 use crate::api::{Handle, HostApi};
-use crate::host::{Failure, Ordinals};
+use crate::events::Named;
+use crate::events::Ordinals;
+use crate::host::Failure;
 use crate::names::Names;
-use crate::pattern::Named;
 use asx_kernel::session::PermitState;
 use asx_kernel::status::Status;
 use asx_kernel::wheel::TimerHandle;

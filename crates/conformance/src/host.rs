@@ -5,7 +5,7 @@
 //! [`BodyRunner`](crate::BodyRunner) over the host's [`TaskOps`](crate::TaskOps), from wherever the
 //! host polls: directly in the model, from inside a future elsewhere.
 
-use crate::pattern::Named;
+use crate::events::{HostEvent, Ordinals};
 use crate::scenario::{Op, Scenario};
 use crate::value::Value;
 use asx_kernel::journal::Event;
@@ -127,15 +127,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A host-only event: not part of the fingerprint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostEvent {
-    /// Its kind.
-    pub kind: &'static str,
-    /// Its fields; absent mandatory ones are `None`.
-    pub fields: Vec<(&'static str, Option<Value>)>,
-}
-
 /// What a run left behind.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -153,31 +144,4 @@ pub struct Record {
     pub outcomes: BTreeMap<String, Option<&'static str>>,
     /// Every quiescence failure.
     pub not_quiescent: Vec<Status>,
-}
-
-/// Names by kind and journal ordinal.
-#[derive(Clone, Debug, Default)]
-pub struct Ordinals(BTreeMap<(Named, u64), String>);
-
-impl Ordinals {
-    /// Notes that `name` is what the journal calls `ordinal`.
-    pub fn note(&mut self, kind: Named, ordinal: u64, name: impl Into<String>) {
-        self.0.insert((kind, ordinal), name.into());
-    }
-
-    /// The name of an ordinal.
-    pub fn name(&self, kind: Named, ordinal: u64) -> Option<&str> {
-        self.0.get(&(kind, ordinal)).map(String::as_str)
-    }
-
-    /// Every name with what it names.
-    pub fn iter(&self) -> impl Iterator<Item = (Named, u64, &str)> {
-        self.0.iter().map(|((kind, ordinal), name)| (*kind, *ordinal, name.as_str()))
-    }
-
-    /// Whether an ordinal has this name, in full or without its task's.
-    pub fn is_called(&self, kind: Named, ordinal: u64, name: &str) -> bool {
-        self.name(kind, ordinal)
-            .is_some_and(|own| own == name || own.rsplit_once('.').is_some_and(|(_, n)| n == name))
-    }
 }

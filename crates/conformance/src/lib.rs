@@ -14,6 +14,7 @@ pub mod body;
 mod book;
 pub mod c;
 pub mod corpus;
+pub mod events;
 pub mod host;
 mod interpreter;
 pub mod laws;

@@ -1,6 +1,6 @@
 //! Event patterns: `kind key=value ...`, all words must match.
 
-use crate::host::{HostEvent, Ordinals};
+use crate::events::{HostEvent, Named, Ordinals};
 use crate::parse::span;
 use asx_kernel::journal::{Event, Field};
 use core::fmt;
@@ -28,25 +28,6 @@ pub(crate) const NAMED: &[(&str, Named)] = &[
     ("permit", Named::Permit),
     ("obligation", Named::Obligation),
 ];
-
-/// The kinds of things that have names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Named {
-    /// A task.
-    Task,
-    /// A region.
-    Region,
-    /// A timer.
-    Timer,
-    /// A channel.
-    Channel,
-    /// A permit.
-    Permit,
-    /// An obligation.
-    Obligation,
-    /// A task definition.
-    Definition,
-}
 
 impl Named {
     /// The word for people.

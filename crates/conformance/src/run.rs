@@ -1,8 +1,10 @@
 //! Running a scenario: op by op, seed by seed, and what to report.
 
 use crate::body::compare;
-use crate::host::{Failure, Host, HostEvent, Record};
-use crate::pattern::{Named, Pattern};
+use crate::events::HostEvent;
+use crate::events::Named;
+use crate::host::{Failure, Host, Record};
+use crate::pattern::Pattern;
 use crate::scenario::{Expect, Op, Scenario, ScriptStep};
 use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Monitor, Parted, Source};

@@ -28,9 +28,10 @@ fn ends(record: &Record) -> Ends {
     for event in &record.events {
         match event.kind {
             EventKind::CancelWitness { phase, .. } => {
-                let task = event.subject.task.and_then(|task| {
-                    record.names.name(asx_conformance::pattern::Named::Task, task)
-                });
+                let task = event
+                    .subject
+                    .task
+                    .and_then(|task| record.names.name(asx_conformance::events::Named::Task, task));
                 let of_task: &mut BTreeSet<_> =
                     phases.entry(task.unwrap_or("?").to_owned()).or_default();
                 of_task.insert(phase.name());
@@ -100,7 +101,7 @@ async fn program(cx: Cx) {
                 let inner = cx.scope_with(Policy::CollectAll).run(|scope| part(&cx, scope));
                 inner.await.map_err(|_| cx.checkpoint().expect_err("only a cancel ends it"))
             };
-            drop(outer.spawn(work));
+            outer.spawn(work);
         }
         Ok(())
     });
@@ -112,26 +113,26 @@ async fn part(cx: &Cx, scope: Scope<Cancelled>) -> Result<(), Cancelled> {
     let (tx, mut rx) = cx.channel::<u32>(2).expect("the scope is open");
     for n in 0..4 {
         let tx = tx.clone();
-        drop(scope.spawn(async move |cx: Cx| {
+        scope.spawn(async move |cx: Cx| {
             for _ in 0..8 {
                 tx.send(&cx, n).await.map_err(|_| cx.checkpoint().unwrap_err())?;
                 cx.yield_now().await;
             }
             cx.obligation().expect("the scope is open").commit().expect("it is new");
             Ok(())
-        }));
+        });
     }
     drop(tx);
     let stuck = scope.spawn(async |cx: Cx| {
         cx.sleep(Duration::from_secs(3600)).await?;
         Ok(())
     });
-    drop(scope.spawn(async |cx: Cx| -> Result<(), Cancelled> {
+    scope.spawn(async |cx: Cx| -> Result<(), Cancelled> {
         let leaked = cx.obligation().expect("the scope is open");
         drop(leaked);
         cx.sleep(Duration::from_micros(200)).await?;
         std::panic::resume_unwind(Box::new("on purpose"))
-    }));
+    });
     scope.defer(async |cx: Cx| cx.yield_now().await).expect("the scope is open");
     let mut received = 0;
     while rx.recv(cx).await.is_ok() {
@@ -197,12 +198,12 @@ fn threads_leave_a_record_the_laws_allow_and_come_to_the_same_ends() {
 async fn jobs(cx: Cx) {
     let all = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
         for n in 0..8 {
-            drop(s.spawn_blocking(move || Ok(n)));
-            drop(s.task("named").spawn_blocking(move || Ok(n)));
+            s.spawn_blocking(move || Ok(n));
+            s.task("named").spawn_blocking(move || Ok(n));
         }
-        drop(s.spawn_blocking(|| -> Result<(), Cancelled> {
+        s.spawn_blocking(|| -> Result<(), Cancelled> {
             std::panic::resume_unwind(Box::new("on purpose"))
-        }));
+        });
         let (began, begun) = std::sync::mpsc::channel();
         let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
         let long = s.spawn_blocking(move || {
@@ -266,35 +267,35 @@ async fn crossing(cx: Cx) {
             for way in 0..4 {
                 let (give, mut get) = channel::unbounded();
                 senders.push(give);
-                drop(outer.spawn(async move |cx: Cx| {
+                outer.spawn(async move |cx: Cx| {
                     if let Ok(tx) = get.recv(&cx).await {
                         send_until_closed(&cx, tx, way).await;
                     }
                     Ok(())
-                }));
+                });
             }
-            drop(outer.spawn(async move |cx: Cx| {
+            outer.spawn(async move |cx: Cx| {
                 receive_and_close(&cx, senders).await;
                 Ok(())
-            }));
+            });
             let left = Arc::new(Mutex::new(None));
             let late = left.clone();
-            drop(outer.spawn(async move |_: Cx| {
+            outer.spawn(async move |_: Cx| {
                 poll_fn(|context| {
                     *left.lock().unwrap() = Some(context.waker().clone());
                     Poll::Ready(())
                 })
                 .await;
                 Ok(())
-            }));
-            drop(outer.spawn(async move |cx: Cx| {
+            });
+            outer.spawn(async move |cx: Cx| {
                 while late.lock().unwrap().is_none() {
                     cx.yield_now().await;
                 }
                 let waker = late.lock().unwrap().take().unwrap();
                 (0..100).for_each(|_| waker.wake_by_ref());
                 Ok(())
-            }));
+            });
         }
         Ok(())
     });
@@ -368,12 +369,12 @@ async fn called_away(cx: Cx) {
         let tasks = Arc::new(tasks);
         for kind in [Kind::User, Kind::RaceLost] {
             let tasks = tasks.clone();
-            drop(scope.spawn(async move |_cx: Cx| {
+            scope.spawn(async move |_cx: Cx| {
                 for task in tasks.iter() {
                     task.cancel(kind);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     });

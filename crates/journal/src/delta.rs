@@ -24,7 +24,7 @@
 //!  +--+-------------+------------------------------+-----------------------+
 //! ```
 
-use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, PackedEvent, Slot};
+use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, PackedEvent, SOCKET_OPENED, Slot};
 
 const BRIEF: u64 = 1 << 63;
 const CODE_AT: u32 = 59;
@@ -99,6 +99,9 @@ impl Context {
     pub(super) fn brief(&self, told: &PackedEvent, stamp: u64) -> Option<(u64, Option<u64>)> {
         let code = told.code >> CODE_SHIFT;
         let ids = (told.ids & LOW, told.ids >> 32);
+        if code >= SOCKET_OPENED {
+            return None;
+        }
         if code >= ARMED {
             let words = self.words(code, ids, told.thing.into(), told.fields, stamp);
             return words.map(|[word, tail]| (word, Some(tail)));

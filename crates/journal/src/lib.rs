@@ -103,6 +103,9 @@ pub struct Recorded {
     pub recorded: u64,
     /// How many of them were not retained.
     pub lost: u64,
+    /// What sockets are called, by the numbers that events have for them: their addresses. Not in
+    /// the digest.
+    pub sockets: Vec<(u64, String)>,
 }
 
 /// The last stamp given to an event of a thing that has a lock: a Lamport clock [Lamport 1978].

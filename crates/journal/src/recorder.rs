@@ -8,6 +8,8 @@
 //!    promises the same.
 
 use std::cell::Cell;
+#[cfg(not(target_family = "wasm"))]
+use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -44,6 +46,9 @@ pub struct Recorder {
     lost: Mutex<Option<Fold>>,
     /// How many were not written for want of room.
     dropped: AtomicU64,
+    /// What sockets are called, by number: the last ones, as many as there may be events.
+    #[cfg(not(target_family = "wasm"))]
+    sockets: Mutex<BTreeMap<u64, String>>,
 }
 
 thread_local! {
@@ -82,6 +87,8 @@ impl Recorder {
             buffers: Mutex::default(),
             lost: Mutex::default(),
             dropped: AtomicU64::new(0),
+            #[cfg(not(target_family = "wasm"))]
+            sockets: Mutex::default(),
         }
     }
 
@@ -215,7 +222,29 @@ impl Recorder {
         let recorded = fold.seq + self.dropped.load(Relaxed);
         drop(lost);
         self.retain(&mut events);
-        Recorded { lost: recorded - events.len() as u64, events, digest, recorded }
+        let sockets = self.sockets();
+        Recorded { lost: recorded - events.len() as u64, events, digest, recorded, sockets }
+    }
+
+    /// What a socket is called from now on: its addresses, which events have no room for.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn name_socket(&self, number: u64, name: String) {
+        let mut sockets = lock_unseen(&self.sockets);
+        sockets.insert(number, name);
+        if sockets.len() > self.capacity.max(1) {
+            sockets.pop_first();
+        }
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn sockets(&self) -> Vec<(u64, String)> {
+        lock_unseen(&self.sockets).clone().into_iter().collect()
+    }
+
+    /// A page has none.
+    #[cfg(target_family = "wasm")]
+    fn sockets(&self) -> Vec<(u64, String)> {
+        Vec::new()
     }
 
     /// Leaves as many as there may be.

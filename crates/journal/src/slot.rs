@@ -5,7 +5,7 @@
 //!  +--------+---------------------------------------+
 //!  |  code  |                stamp                  |
 //!  +--------+---------+-----------------------------+
-//!  | timer or channel |   by how much stamp > time  |
+//!  | timer, channel.. |   by how much stamp > time  |
 //!  +------------------+-----------------------------+
 //!  |      region      |            task             |
 //!  +------------------+-----------------------------+
@@ -19,6 +19,7 @@
 use std::num::NonZero;
 
 use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
@@ -52,6 +53,14 @@ const RESERVED: u64 = 12;
 const SENT: u64 = 13;
 const RECEIVED: u64 = 14;
 const WAITING: u64 = 15;
+/// From here on a socket is what it is about, and it is always told in a slot.
+pub(super) const SOCKET_OPENED: u64 = 16;
+const IO_WAITING: u64 = 17;
+const IO_LEFT: u64 = 18;
+const IO_DONE: u64 = 19;
+const IO_FAILED: u64 = 20;
+const SOCKET_ENDED: u64 = 21;
+const SOCKET_CLOSED: u64 = 22;
 
 pub(super) const CODE_SHIFT: u32 = 56;
 
@@ -132,6 +141,10 @@ impl PackedEvent {
     #[inline(always)]
     pub(super) fn new(subject: Subject, kind: EventKind) -> Option<PackedEvent> {
         let (thing, ids) = pack_ids(subject)?;
+        if let Some((code, socket, fields)) = of_socket(kind) {
+            let thing = pack_id(Some(socket)).filter(|_| thing == 0)?;
+            return Some(PackedEvent { code: code << CODE_SHIFT, thing, ids, fields: fields? });
+        }
         let (code, fields) = match kind {
             EventKind::TaskSpawned { priority, finalizer } => {
                 (SPAWNED, pack_spawned(priority, finalizer))
@@ -167,6 +180,28 @@ pub(super) fn of_timer(kind: EventKind) -> (u64, u64) {
         EventKind::TimerFired { deadline } => (FIRED, deadline),
         _ => (DISARMED, 0),
     }
+}
+
+/// The code, the socket and the fields of what happened to a socket, if these fit.
+#[inline(always)]
+fn of_socket(kind: EventKind) -> Option<(u64, u64, Option<u64>)> {
+    Some(match kind {
+        EventKind::SocketOpened { socket, how, of } => {
+            let fields = pack_id(of).map(|of| how as u64 | u64::from(of) << 8);
+            (SOCKET_OPENED, socket, fields)
+        }
+        EventKind::IoWaiting { socket, way } => (IO_WAITING, socket, Some(way as u64)),
+        EventKind::IoLeft { socket, way } => (IO_LEFT, socket, Some(way as u64)),
+        EventKind::IoDone { socket, op, bytes } => {
+            (IO_DONE, socket, (bytes >> 56 == 0).then_some(op as u64 | bytes << 8))
+        }
+        EventKind::IoFailed { socket, op, error } => {
+            (IO_FAILED, socket, Some(op as u64 | (error as u64) << 8))
+        }
+        EventKind::SocketEnded { socket, way } => (SOCKET_ENDED, socket, Some(way as u64)),
+        EventKind::SocketClosed { socket } => (SOCKET_CLOSED, socket, Some(0)),
+        _ => return None,
+    })
 }
 
 /// There is a step in the fields; from and to are above.
@@ -277,8 +312,9 @@ pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
         task: unpack_id(slot[2] & u64::from(u32::MAX)),
         region: unpack_id(slot[2] >> 32),
         timer: thing.filter(|_| timed),
-        channel: thing.filter(|_| !timed),
+        channel: thing.filter(|_| !timed && code < SOCKET_OPENED),
     };
+    let socket = thing.unwrap_or(0);
     let mut each = |kind| each(subject, kind);
     let byte = |at: u32| (fields >> at & 0xff) as usize;
     let moved = || {
@@ -324,6 +360,23 @@ pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
         SENT => each(EventKind::Sent { permit: unpack_id(fields) }),
         RECEIVED => each(EventKind::Received {}),
         WAITING => each(EventKind::SendWaiting {}),
+        SOCKET_OPENED => each(EventKind::SocketOpened {
+            socket,
+            how: Opening::ALL[byte(0)],
+            of: unpack_id(fields >> 8),
+        }),
+        IO_WAITING => each(EventKind::IoWaiting { socket, way: Way::ALL[byte(0)] }),
+        IO_LEFT => each(EventKind::IoLeft { socket, way: Way::ALL[byte(0)] }),
+        IO_DONE => {
+            each(EventKind::IoDone { socket, op: IoOp::ALL[byte(0)], bytes: fields >> 8 });
+        }
+        IO_FAILED => each(EventKind::IoFailed {
+            socket,
+            op: IoOp::ALL[byte(0)],
+            error: IoFailure::ALL[byte(8)],
+        }),
+        SOCKET_ENDED => each(EventKind::SocketEnded { socket, way: Way::ALL[byte(0)] }),
+        SOCKET_CLOSED => each(EventKind::SocketClosed { socket }),
         _ => {}
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
@@ -70,7 +71,20 @@ fn kinds() -> Vec<EventKind> {
         EventKind::Sent { permit: Some(0) },
         EventKind::Received {},
         EventKind::SendWaiting {},
+        EventKind::SocketClosed { socket: 3 },
+        EventKind::IoDone { socket: 0, op: IoOp::Read, bytes: (1 << 56) - 1 },
     ];
+    let opened = |how| [None, Some(0)].map(|of| EventKind::SocketOpened { socket: 1, how, of });
+    kinds.extend(Opening::ALL.into_iter().flat_map(opened));
+    for way in Way::ALL {
+        kinds.push(EventKind::IoWaiting { socket: 1, way });
+        kinds.push(EventKind::IoLeft { socket: 1, way });
+        kinds.push(EventKind::SocketEnded { socket: 1, way });
+    }
+    for op in IoOp::ALL {
+        kinds.push(EventKind::IoDone { socket: 1, op, bytes: 0 });
+        kinds.extend(IoFailure::ALL.map(|error| EventKind::IoFailed { socket: 1, op, error }));
+    }
     for from in TaskState::ALL {
         let to = TaskState::ALL.into_iter().filter(|to| *to != from);
         kinds.extend(to.map(|to| EventKind::TaskMoved { from, to }));
@@ -99,7 +113,7 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
             task(7),
             Subject {
                 timer: thing.filter(|_| timed),
-                channel: thing.filter(|_| !timed),
+                channel: thing.filter(|_| !timed && kind.code() < 80),
                 ..task(0)
             },
         ] {
@@ -123,6 +137,12 @@ fn what_does_not_fit_is_not_told_in_few_words() {
         PackedEvent::new(Subject { timer: Some(1), channel: Some(1), ..task(1) }, sent).is_none()
     );
     assert!(PackedEvent::new(task(1), EventKind::StaleWake {}).is_none());
+    let closed = |socket| EventKind::SocketClosed { socket };
+    assert!(PackedEvent::new(task(1), closed(u64::from(u32::MAX))).is_none());
+    let at_a_channel = Subject { channel: Some(1), ..task(1) };
+    assert!(PackedEvent::new(at_a_channel, closed(1)).is_none());
+    let large = EventKind::IoDone { socket: 1, op: IoOp::Read, bytes: 1 << 56 };
+    assert!(PackedEvent::new(task(1), large).is_none());
     let told = PackedEvent::new(task(1), sent).unwrap();
     assert!(told.at(5, 6).is_none(), "a time that is later than its stamp");
     assert!(told.at(1 << 40, 0).is_none(), "one that is too much earlier");
@@ -198,7 +218,7 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         let task = n as u64 % 3;
         let region = n as u64 / 2 % 7;
         let timed = matches!(kind.code(), 40..50);
-        let thing = Some(5).filter(|_| kind.code() >= 40 && n % 2 == 0);
+        let thing = Some(5).filter(|_| matches!(kind.code(), 40..80) && n % 2 == 0);
         let subject = Subject {
             task: Some(task).filter(|task| *task < 2),
             region: Some(region).filter(|region| *region < 6),

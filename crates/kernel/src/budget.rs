@@ -10,8 +10,8 @@ use core::time::Duration;
 /// What a task or region may use.
 ///
 /// ```
-/// use asx_kernel::budget::Budget;
-/// use asx_kernel::time::Time;
+/// # mod asx { pub use asx_kernel::{budget::Budget, time}; }
+/// use asx::{Budget, time::Time};
 /// let own = Budget { deadline: Some(Time::from_millis(5)), ..Budget::INFINITE };
 /// assert_eq!(Budget::INFINITE.meet(own), own);
 /// assert_eq!(Budget::ZERO.meet(own), Budget::ZERO);

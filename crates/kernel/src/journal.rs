@@ -6,6 +6,7 @@
 
 use crate::cancel::{Kind, Phase};
 use crate::digest::Digest;
+use crate::io::{IoFailure, IoOp, Opening, Way};
 use crate::lanes::Lane;
 use crate::obligation::ObligationState;
 use crate::outcome::Severity;
@@ -170,6 +171,42 @@ events! {
     SoftStop = 71 "soft_stop" {}
     /// A grace period is over: what still lives is completed by force.
     GraceExpired = 72 "grace_expired" {}
+
+    /// A socket was made; of a listener's connection, `of` is the listener.
+    SocketOpened = 80 "socket_opened" {
+        socket: u64 => Number(socket), how: Opening => Word(how.name()),
+        of: Option<u64> => Maybe(of),
+    }
+    /// An operation waits at a socket.
+    IoWaiting = 81 "io_waiting" {
+        socket: u64 => Number(socket), way: Way => Word(way.name()),
+    }
+    /// An operation that waited was cancelled or dropped. It has moved nothing.
+    IoLeft = 82 "io_left" { socket: u64 => Number(socket), way: Way => Word(way.name()) }
+    /// An operation succeeded, with so many bytes.
+    IoDone = 83 "io_done" {
+        socket: u64 => Number(socket), op: IoOp => Word(op.name()), bytes: u64 => Number(bytes),
+    }
+    /// An operation failed. One that did not make its socket has a number that none was opened by.
+    IoFailed = 84 "io_failed" {
+        socket: u64 => Number(socket), op: IoOp => Word(op.name()),
+        error: IoFailure => Word(error.name()),
+    }
+    /// A direction of a socket was ended, or both.
+    SocketEnded = 85 "socket_ended" {
+        socket: u64 => Number(socket), way: Way => Word(way.name()),
+    }
+    /// A socket was closed: nobody has it any more.
+    SocketClosed = 86 "socket_closed" { socket: u64 => Number(socket) }
+}
+
+/// How many kinds are about sockets: the last ones.
+const SOCKET_KINDS: usize = 7;
+
+impl EventKind {
+    /// The names of the kinds that a host without sockets can record, in code order.
+    pub const NAMES_WITHOUT_SOCKETS: &[&str] =
+        Self::NAMES.split_at(Self::NAMES.len() - SOCKET_KINDS).0;
 }
 
 /// Whom an event is about, by creation ordinal.

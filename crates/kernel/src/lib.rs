@@ -43,6 +43,7 @@ pub mod digest;
 pub mod handle;
 pub mod heap;
 pub mod ids;
+pub mod io;
 pub mod journal;
 pub mod lanes;
 pub mod obligation;

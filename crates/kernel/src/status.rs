@@ -16,7 +16,8 @@ macro_rules! registry {
         /// A registry code.
         ///
         /// ```
-        /// use asx_kernel::status::Status;
+        /// # mod asx { pub use asx_kernel::status::Status; }
+        /// use asx::Status;
         /// assert_eq!(Status::from_name("FULL"), Some(Status::Full));
         /// assert_eq!(Status::from_number(102), Some(Status::Full));
         /// assert_eq!(Status::Full.name(), "FULL");

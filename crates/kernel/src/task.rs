@@ -161,8 +161,9 @@ impl Lifecycle {
             (TaskEffect::None, _) => {}
             (_, None) => self.cancel = Some(CancelRecord { reason, cleanup }),
             (_, Some(record)) => {
-                record.cleanup = record.cleanup.combine(cleanup);
-                if record.reason.weaker_than(&reason) {
+                let both = record.reason.combine(record.cleanup, &reason, cleanup);
+                record.cleanup = both.cleanup;
+                if both.stronger {
                     record.reason = reason;
                 }
             }

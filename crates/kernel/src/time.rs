@@ -7,7 +7,8 @@ use core::time::Duration;
 /// An instant, in nanoseconds since the host's epoch.
 ///
 /// ```
-/// use asx_kernel::time::Time;
+/// # use asx_kernel as asx;
+/// use asx::time::Time;
 /// use core::time::Duration;
 /// let t = Time::from_millis(5) + Duration::from_millis(2);
 /// assert_eq!(t.as_nanos(), 7_000_000);

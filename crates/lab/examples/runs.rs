@@ -15,11 +15,11 @@ async fn pipeline(cx: Cx) -> Result<(), Cancelled> {
         let (tx, mut rx) = channel::bounded::<u32>(1);
         for n in 0..3 {
             let tx = tx.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let sent = tx.send(&cx, n).await.is_ok();
                 assert!(sent);
                 Ok(())
-            }));
+            });
         }
         drop(tx);
         let mut sum = 0;
@@ -32,19 +32,43 @@ async fn pipeline(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 
+/// A client that asks a server twice, over the simulated network.
+#[cfg(not(target_family = "wasm"))]
+async fn network(cx: Cx) -> asx_net::io::Result<()> {
+    use asx_net::{TcpListener, TcpStream, io};
+    let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+    cx.scope(async |s: Scope<io::Error>| {
+        s.spawn(async move |cx: Cx| {
+            let (mut stream, _) = listener.accept(&cx).await?;
+            let mut request = [0; 4];
+            while stream.read(&cx, &mut request).await? > 0 {
+                stream.write_all(&cx, &request).await?;
+            }
+            Ok(())
+        });
+        let mut stream = TcpStream::connect(&cx, "127.0.0.1:80").await?;
+        for _ in 0..2 {
+            stream.write_all(&cx, b"ping").await?;
+            stream.read_exact(&cx, &mut [0; 4]).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
 /// Tasks that count under a lock, so often each.
 async fn counters(cx: Cx, tasks: u32, times: u32) -> Result<(), Cancelled> {
     let count = Arc::new(Mutex::new(0));
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..tasks {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for _ in 0..times {
                     *count.lock(&cx).await? += 1;
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -66,6 +90,8 @@ where
 fn run(name: &str, how: How, runs: u64) {
     match name {
         "pipeline" => measure(name, how, runs, pipeline),
+        #[cfg(not(target_family = "wasm"))]
+        "network" => measure(name, how, runs, network),
         "small" => measure(name, how, runs, |cx| counters(cx, 4, 2)),
         _ => measure(name, how, runs, |cx| counters(cx, 50, 20)),
     }
@@ -93,6 +119,7 @@ fn main() {
     }
     for how in all {
         run("pipeline", how, 300_000);
+        run("network", how, 100_000);
         run("small", how, 300_000);
         run("large", how, 1_000);
     }

@@ -1,6 +1,7 @@
 //! Many runs of one program: the search for one that fails, and the report of it.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use asx_runtime::Cx;
 
 use crate::explore::{Schedule, TokenError};
 use crate::failure::Finding;
-use crate::found::Report;
+use crate::found::{Report, mark_of};
+use crate::net::{Faults, Names};
 use crate::recording::Trace;
 use crate::report;
 use crate::search::Search;
@@ -86,6 +88,41 @@ impl fmt::Display for How {
     }
 }
 
+/// What a task does in a row, before others may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// A whole poll: all it does until it waits. So it is with one worker.
+    Poll,
+    /// One operation on anything that tasks share, whether it may wait (`lock`, `send`) or not
+    /// (`try_send`, `is_closed`, `spawn`, `cancel`, a guard that is dropped). So it is with several
+    /// workers, each of which runs at its own pace.
+    Operation,
+}
+
+impl fmt::Display for Grain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Grain::Poll => "poll grain",
+            Grain::Operation => "operation grain",
+        })
+    }
+}
+
+/// What tasks have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nobody said: channels, locks and other things of asx at operation grain; anything at all at
+    /// poll grain.
+    ByGrain,
+    /// Channels, locks and other things of asx.
+    OfAsx,
+    /// Anything at all.
+    Anything,
+}
+
+/// How many runs a check makes in all, for each without cancels and faults.
+const IN_ALL: u64 = 10;
+
 /// More virtual workers than this tell nothing that fewer would not.
 const MOST_WORKERS: usize = 256;
 
@@ -96,15 +133,23 @@ pub struct Check<F> {
     pub(crate) program: F,
     pub(crate) name: Option<String>,
     pub(crate) runs: u64,
+    /// Whether so many are made however long they are.
+    pub(crate) is_large: bool,
+    pub(crate) total: Option<u64>,
     pub(crate) seed: u64,
     pub(crate) how: How,
     pub(crate) steps: u64,
+    /// Whether more are allowed if there are many tasks.
+    pub(crate) grows: bool,
     pub(crate) latency: u64,
     pub(crate) time: Option<Duration>,
     pub(crate) cancels: bool,
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
-    pub(crate) transparent: bool,
+    pub(crate) network: Faults,
+    pub(crate) names: Names,
+    pub(crate) sharing: Sharing,
+    pub(crate) grain: Option<Grain>,
     pub(crate) workers: usize,
     pub(crate) tie_break: TieBreak,
 }
@@ -112,8 +157,7 @@ pub struct Check<F> {
 /// Checks a program: runs it under many schedules and looks for one that fails.
 ///
 /// ```
-/// use asx_lab::check;
-/// use asx_runtime::{Cancelled, Cx, channel};
+/// use asx::{Cancelled, Cx, channel, lab::check};
 /// let report = check(async |cx: Cx| {
 ///     let (tx, mut rx) = channel::bounded::<u32>(1);
 ///     cx.scope(async |s| {
@@ -138,15 +182,21 @@ where
         program,
         name: None,
         runs,
+        is_large: false,
+        total: None,
         seed: 0,
         how: How::Mixed,
         steps,
+        grows: true,
         latency: 1000,
         time: None,
         cancels: false,
         faults: false,
         late_clocks: false,
-        transparent: false,
+        network: Faults::none(),
+        names: Names::default(),
+        sharing: Sharing::ByGrain,
+        grain: None,
         workers: 0,
         tie_break: TieBreak::Fifo,
     }
@@ -159,10 +209,41 @@ impl<F> Check<F> {
         self
     }
 
-    /// How many runs at most; 1000 unless set.
+    /// How many runs at most without cancels and faults; 1000 unless set. Those with come on top;
+    /// [`total`](Check::total) bounds all of them together.
+    ///
+    /// Of a program that takes many polls fewer are made, unless this is called.
     pub fn runs(mut self, runs: u64) -> Self {
         self.runs = runs;
+        self.is_large = true;
         self
+    }
+
+    /// How many runs at most in all: without cancels and faults, with [each
+    /// cancel](Check::cancel_at_every_await), with [each fault](Check::faults), and with faults of
+    /// the [network](Check::network). Ten times as many as [`runs`](Check::runs) unless set. The
+    /// report says if this has ended the check ([`Report::stopped`]), and how many of the cancels
+    /// and faults were tried by then.
+    ///
+    /// ```
+    /// use asx::{Cx, lab::{Stopped, check}};
+    /// let program = check(async |cx: Cx| {
+    ///     for _ in 0..100 {
+    ///         cx.yield_now().await;
+    ///     }
+    /// });
+    /// let report = program.runs(8).cancel_at_every_await().total(40).run();
+    /// assert_eq!((report.runs, report.stopped), (40, Some(Stopped::Runs(40))), "{report}");
+    /// assert!(report.cancels.is_some_and(|(tried, all)| tried < all), "{report}");
+    /// ```
+    pub fn total(mut self, runs: u64) -> Self {
+        self.total = Some(runs);
+        self
+    }
+
+    /// How many runs there may be in all.
+    pub(crate) fn most_runs(&self) -> u64 {
+        self.total.unwrap_or(self.runs.saturating_mul(IN_ALL))
     }
 
     /// What random choices come from; 0 unless set.
@@ -177,9 +258,11 @@ impl<F> Check<F> {
         self
     }
 
-    /// How many polls a run may take before it counts as endless; 10 000 unless set.
+    /// How many polls a run may take before it counts as endless; unless set 10 000, or 200 for
+    /// each task if that is more.
     pub fn steps(mut self, steps: u64) -> Self {
         self.steps = steps;
+        self.grows = false;
         self
     }
 
@@ -190,7 +273,9 @@ impl<F> Check<F> {
         self
     }
 
-    /// How long to search at most.
+    /// How long to search at most; for ever unless set, and a minute under `#[asx::test]`. The
+    /// runs without cancels and faults, those with cancels, those with faults and those with faults
+    /// of the network have equal shares of it.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
@@ -199,8 +284,43 @@ impl<F> Check<F> {
     /// Says that tasks share nothing but channels, locks and other things of asx, so that polls
     /// that touch different ones commute and need not be tried in both orders. Atomics, standard
     /// locks and cells that several tasks use are not seen: with those, do not call this.
+    ///
+    /// At [operation grain](Grain::Operation) this is what a proof takes for granted unless
+    /// [`opaque`](Check::opaque) is called.
     pub fn transparent(mut self) -> Self {
-        self.transparent = true;
+        self.sharing = Sharing::OfAsx;
+        self
+    }
+
+    /// Says that tasks share more than things of asx: atomics, standard locks, cells. Then no two
+    /// steps are taken to commute, so that a proof takes many more runs, and holds for these, too,
+    /// as far as they are used next to operations of asx.
+    pub fn opaque(mut self) -> Self {
+        self.sharing = Sharing::Anything;
+        self
+    }
+
+    /// What a task does in a row, before others may go. Unless set, a check looks at both, and
+    /// [`how`](Check::how) at operations.
+    ///
+    /// ```
+    /// use asx::lab::{Grain, How, check};
+    /// use asx::{Cancelled, Cx, channel};
+    /// let program = async |cx: Cx| {
+    ///     let (tx, mut rx) = channel::bounded::<u32>(1);
+    ///     cx.scope(async |s| {
+    ///         s.spawn(async move |_cx: Cx| Ok(drop(rx.try_recv()))).await.unwrap();
+    ///         Ok::<_, Cancelled>(())
+    ///     })
+    ///     .await
+    ///     .unwrap();
+    ///     drop(tx);
+    /// };
+    /// let report = check(program).grain(Grain::Poll).how(How::Dpor).run();
+    /// assert_eq!(report.proof.map(|proof| proof.grain), Some(Grain::Poll), "{report}");
+    /// ```
+    pub fn grain(mut self, grain: Grain) -> Self {
+        self.grain = Some(grain);
         self
     }
 
@@ -211,8 +331,7 @@ impl<F> Check<F> {
     /// right after polls, not right before them. More than 256 workers count as 256.
     ///
     /// ```
-    /// use asx_lab::check;
-    /// use asx_runtime::{Cancelled, Cx};
+    /// use asx::{Cancelled, Cx, lab::check};
     /// let report = check(async |cx: Cx| {
     ///     cx.scope(async |s| {
     ///         let tasks = [1, 2].map(|n| s.spawn(async move |_cx: Cx| Ok(n)));
@@ -256,8 +375,7 @@ impl<F> Check<F> {
     /// A program that met a fault may answer with an error, but not for a wake.
     ///
     /// ```
-    /// use asx_lab::check;
-    /// use asx_runtime::Cx;
+    /// use asx::{Cx, lab::check};
     /// let report = check(async |cx: Cx| {
     ///     let stored = (0..2).filter(|_| !cx.fault("disk full")).count();
     ///     assert_eq!(stored, 2, "a line is missing");
@@ -269,6 +387,43 @@ impl<F> Check<F> {
     /// ```
     pub fn faults(mut self) -> Self {
         self.faults = true;
+        self
+    }
+
+    /// Has this go wrong in the network, after the runs in which nothing does: first each fault
+    /// alone wherever it may be, in the usual order, then several of them in random orders, as many
+    /// runs as there were without. [`Faults`] says how many there are in a run at most. A program
+    /// that met a fault may answer with an error, but not if all that went wrong is that segments
+    /// came in pieces.
+    ///
+    /// ```
+    /// use asx::lab::{Faults, check};
+    /// use asx::net::{TcpListener, TcpStream};
+    /// use asx::{Cx, io};
+    ///
+    /// let report = check(async |cx: Cx| -> io::Result<()> {
+    ///     let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+    ///     let mut client = TcpStream::connect(&cx, "127.0.0.1:80").await?;
+    ///     let (mut server, _) = listener.accept(&cx).await?;
+    ///     client.write_all(&cx, b"hello").await?;
+    ///     let mut buffer = [0; 5];
+    ///     assert_eq!(server.read(&cx, &mut buffer).await?, 5, "part of a message");
+    ///     Ok(())
+    /// })
+    /// .network(Faults::none().chunks(1))
+    /// .run();
+    /// let found = report.failure.expect("a read may give less than was sent");
+    /// assert!(found.words[0].starts_with("1 of 5 bytes came first of the 1st segment from "));
+    /// ```
+    pub fn network(mut self, faults: Faults) -> Self {
+        self.network = faults;
+        self
+    }
+
+    /// Adds a host to the network, which else has `localhost` alone: its name can be looked up, and
+    /// its address bound.
+    pub fn host(mut self, name: &str, address: impl Into<IpAddr>) -> Self {
+        self.names.add(name, address.into());
         self
     }
 
@@ -294,8 +449,7 @@ where
     /// fail, or to compare two.
     ///
     /// ```
-    /// use asx_lab::check;
-    /// use asx_runtime::Cx;
+    /// use asx::{Cx, lab::check};
     /// let program = check(async |cx: Cx| cx.yield_now().await);
     /// assert_eq!(program.record(7), program.record(7));
     /// ```
@@ -306,22 +460,27 @@ where
     /// Runs it, and panics with the report if a run fails; what there is to see of that run is in
     /// files then ([`report::write`]). With a token in `ASX_REPLAY`, only that schedule is run.
     ///
+    /// A check that takes long says every ten seconds how far it is, on the error output; one that
+    /// passes prints a line, which tests show with `--show-output`.
+    ///
     /// # Panics
-    /// If a run fails, or if the token is none.
+    /// If a run fails; if the token is none, or that of another test; and if the schedule does not
+    /// fit, since the program is not the one that it was found with: then it says nothing about it.
     #[track_caller]
     pub fn assert(&self) {
         let report = match replayed() {
-            None => self.run(),
-            Some(token) => match self.replay(&token) {
+            None => Search::new(self).telling().all(),
+            Some(token) => match self.replay_marked(&token) {
                 Ok(report) => report,
-                Err(error) => panic!(
-                    "ASX_REPLAY={token}: {error}\ncopy the whole token from the report of the test"
-                ),
+                Err(error) => panic!("ASX_REPLAY={token}: {error}"),
             },
         };
         let Some(found) = &report.failure else {
-            if report.is_replay {
-                println!("ASX_REPLAY: {report}");
+            let name = self.name.as_deref().unwrap_or("a check");
+            match (report.is_replay, report.unused) {
+                (true, 0) => println!("ASX_REPLAY: `{name}`: {report}"),
+                (true, _) => panic!("ASX_REPLAY: `{name}`: {report}\n{STALE}"),
+                (false, _) => println!("asx: `{name}`: {report}"),
             }
             return;
         };
@@ -334,12 +493,36 @@ where
         panic!("{report}{files}");
     }
 
+    /// Runs the schedule of a token as reports have it, with the mark of its test.
+    fn replay_marked(&self, token: &str) -> Result<Report, String> {
+        let (token, mark) = match token.find('.') {
+            Some(at) => token.split_at(at),
+            None => (token, ""),
+        };
+        let whole = |error| format!("{error}\ncopy the whole token from the report of the test");
+        let known =
+            self.name.as_deref().is_none_or(|name| mark.is_empty() || mark == mark_of(name));
+        // A damaged token is told as that.
+        Schedule::with_points(token).map_err(whole)?;
+        match known {
+            true => self.replay(token).map_err(whole),
+            false => Err(String::from(FOREIGN)),
+        }
+    }
+
     /// Runs the one schedule that a token names.
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
-        let (schedule, grain) = Schedule::with_grain(token)?;
-        Ok(Search::new(self).of(grain).replay(schedule))
+        let (schedule, points) = Schedule::with_points(token)?;
+        Ok(Search::new(self).at(points).replay(schedule))
     }
 }
+
+/// To who replays the schedule of another test.
+const FOREIGN: &str = "the schedule is of another test: say the name of that one, as its report \
+                       does, or unset ASX_REPLAY";
+
+/// To who replays a schedule that does not fit.
+const STALE: &str = "the token is stale: run the test without ASX_REPLAY";
 
 /// What is to be replayed, says who started the tests.
 pub(crate) fn replayed() -> Option<String> {

@@ -1,6 +1,7 @@
 //! What went wrong in a run, in words.
 
 use std::fmt;
+use std::panic::Location;
 
 use asx_kernel::digest::Digest;
 use asx_runtime::waits::Hold;
@@ -58,6 +59,9 @@ impl Kind {
     }
 }
 
+/// Lines of who waits for what that are told.
+const MOST_LINES: usize = 30;
+
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -90,6 +94,30 @@ impl Finding {
         Finding::new(Kind::Ended, refused.to_string())
     }
 
+    /// The lines of the detail as they are told: first those of the tasks that the message names,
+    /// last those of tasks that wait for a scope and so for others; of very many only the first.
+    pub fn lines(&self) -> Vec<String> {
+        let rank = |line: &&str| {
+            let task = line.split('`').nth(1).filter(|_| line.starts_with('`'));
+            let is_named = task.is_some_and(|task| self.message.contains(&format!("`{task}`")));
+            let scopes = ["waits for a scope with", "waits for the close of a scope"];
+            match scopes.iter().any(|scope| line.contains(scope)) {
+                _ if is_named => 0,
+                false => 1,
+                true => 2,
+            }
+        };
+        let mut lines: Vec<&str> = self.detail.lines().collect();
+        lines.sort_by_key(rank);
+        let more = lines.len().saturating_sub(MOST_LINES);
+        lines.truncate(MOST_LINES);
+        let mut lines: Vec<_> = lines.into_iter().map(str::to_owned).collect();
+        if more > 0 {
+            lines.push(format!("and {more} more lines like these"));
+        }
+        lines
+    }
+
     /// With more of who waits for what.
     pub(crate) fn with_detail(mut self, detail: &str) -> Finding {
         self.detail.push_str(detail);
@@ -106,8 +134,22 @@ impl Finding {
     }
 
     pub(crate) fn foreign() -> Finding {
-        let message = "another thread has woken a task: its timing is beyond control";
+        let message = "a thread that is none of the lab's has woken a task, with a send into a \
+                       channel, the release of a lock or a waker: when it does that is beyond \
+                       control";
         Finding::new(Kind::Foreign, message)
+    }
+
+    pub(crate) fn unheeded_timeouts(
+        timeouts: u64,
+        first: Option<&'static Location<'static>>,
+    ) -> Option<Finding> {
+        let message = || {
+            let at = first.map(|at| format!(" at {at}")).unwrap_or_default();
+            let others = if timeouts > 1 { ", and others as well" } else { "" };
+            format!("nothing in the timeout{at} looked for a second after its time{others}")
+        };
+        (timeouts > 0).then(|| Finding::new(Kind::Unheeded, message()))
     }
 
     pub(crate) fn forced(tasks: u64) -> Option<Finding> {
@@ -228,7 +270,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { kind, message, detail } = &self.finding;
+        let Finding { kind, message, .. } = &self.finding;
         write!(f, "{} at step {}", kind.name(), self.step)?;
         if let Some(task) = &self.task {
             write!(f, " in `{task}`")?;
@@ -237,13 +279,28 @@ impl fmt::Display for Failure {
             write!(f, " at {place}")?;
         }
         writeln!(f, ": {message}")?;
-        detail.lines().try_for_each(|line| writeln!(f, "  {line}"))
+        self.finding.lines().iter().try_for_each(|line| writeln!(f, "  {line}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_the_message_names_come_first_and_a_crowd_is_cut_short() {
+        let others: String = (0..99).map(|n| format!("`task {n}` waits for a message\n")).collect();
+        let detail = format!("{others}`b` waits for what `a` took\n`a` waits for what `b` took\n");
+        let message = "`a` and `b` wait for each other";
+        let finding = Finding::new(Kind::Deadlock, message).with_detail(&detail);
+        let lines = finding.lines();
+        assert_eq!(lines[..2], ["`b` waits for what `a` took", "`a` waits for what `b` took"]);
+        assert_eq!(lines[2], "`task 0` waits for a message");
+        assert_eq!((lines.len(), &*lines[30]), (31, "and 71 more lines like these"));
+        let detail = "`main` waits for a scope with `a` in it to close\n`a` waits for a message\n";
+        let few = Finding::new(Kind::Deadlock, "all tasks wait").with_detail(detail);
+        assert_eq!(few.lines(), detail.lines().rev().collect::<Vec<_>>());
+    }
 
     #[test]
     fn numbers_make_no_other_failure_but_words_and_places_do() {

@@ -1,8 +1,12 @@
 //! What a check has seen, for programs and for people.
 
 use std::fmt;
+use std::time::Duration;
 
-use crate::explore::{Certificate, Schedule};
+use crate::check::Grain;
+use asx_kernel::digest::Digest;
+
+use crate::explore::Schedule;
 use crate::failure::Failure;
 use crate::recording::Trace;
 
@@ -14,16 +18,74 @@ pub struct Report {
     /// A run that failed.
     pub failure: Option<Found>,
     /// All classes of schedules were run.
-    pub proof: Option<Certificate>,
+    pub proof: Option<Proof>,
     /// Cancels that were tried, of how many there are to try.
     pub cancels: Option<(usize, usize)>,
     /// Faults that were tried, of how many there are to try.
     pub faults: Option<(usize, usize)>,
+    /// Faults of the network that were tried, in the usual order, of how many there are to try.
+    pub network: Option<(usize, usize)>,
+    /// What has ended it before it was through, if anything did.
+    pub stopped: Option<Stopped>,
     /// Whether one schedule was replayed, rather than many tried.
     pub is_replay: bool,
     /// Of a replay: how many of the schedule's changes found no place. More than none: the program
     /// is not the one that the schedule was found with.
     pub unused: usize,
+}
+
+/// All classes of schedules were run, and none failed. Two runs are in one class if they differ
+/// only in the order of steps that have nothing in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// What a task did in a row. At [poll grain](Grain::Poll) the proof holds for one worker; on
+    /// several, others come in between two operations of a poll.
+    pub grain: Grain,
+    /// Whether it holds whatever tasks share. If not, they are taken to share nothing but channels,
+    /// locks and other things of asx ([`opaque`](crate::Check::opaque)).
+    pub shares_anything: bool,
+    /// How many classes there are.
+    pub classes: u64,
+    /// A hash of the set of classes.
+    pub hash: u64,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Proof { grain, shares_anything, classes, hash } = self;
+        write!(f, "these are all at {grain}")?;
+        match (grain, shares_anything) {
+            (Grain::Poll, true) => f.write_str(", which holds for one worker")?,
+            (Grain::Poll, false) => {
+                f.write_str(", which holds for one worker, of what tasks share through asx")?;
+            }
+            (Grain::Operation, true) => {}
+            (Grain::Operation, false) => f.write_str(" of what tasks share through asx")?,
+        }
+        match classes {
+            1 => f.write_str(": one class")?,
+            more => write!(f, ": {more} classes")?,
+        }
+        write!(f, ", certificate {hash:016x}")
+    }
+}
+
+/// A limit that has ended a check before it was through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// There were as many runs as there may be in all; see [`Check::total`](crate::Check::total).
+    Runs(u64),
+    /// It has taken as long as it may; see [`Check::time`](crate::Check::time).
+    Time(Duration),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Runs(runs) => write!(f, "stopped by the limit of {runs} runs in all"),
+            Stopped::Time(time) => write!(f, "stopped by the limit of {time:?}"),
+        }
+    }
 }
 
 /// A run that failed, and how to see it again.
@@ -39,7 +101,8 @@ pub struct Found {
     pub strategy: String,
     /// What random choices came from.
     pub seed: u64,
-    /// Names the schedule: `ASX_REPLAY=token cargo test name` runs it again.
+    /// Names the schedule: `ASX_REPLAY=token cargo test name` runs it again. In the report the
+    /// token of a program with a name has a mark of that behind it, so that it fits no other.
     pub token: String,
     /// The schedule in words: where it leaves the usual order.
     pub words: Vec<String>,
@@ -75,22 +138,23 @@ impl Report {
             1 => f.write_str("one run, which does not fail")?,
             runs => write!(f, "{runs} runs, none fails")?,
         }
-        if let Some(Certificate { classes, hash }) = &self.proof {
-            let classes = match classes {
-                1 => String::from("one class"),
-                more => format!("{more} classes"),
-            };
-            write!(f, "; these are all: {classes}, certificate {hash:016x}")?;
+        if let Some(proof) = &self.proof {
+            write!(f, "; {proof}")?;
         }
-        let disturbed = [(self.cancels, "cancels"), (self.faults, "faults")];
+        let disturbed = [
+            (self.cancels, "cancels"),
+            (self.faults, "faults"),
+            (self.network, "faults of the network"),
+        ];
         let mut tried = disturbed.iter().filter_map(|(count, what)| Some((count.as_ref()?, what)));
-        tried.try_for_each(|((tried, all), what)| write!(f, "; {tried} of {all} {what} tried"))
+        tried.try_for_each(|((tried, all), what)| write!(f, "; {tried} of {all} {what} tried"))?;
+        self.stopped.map_or(Ok(()), |stopped| write!(f, "; {stopped}"))
     }
 }
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { failure, run, strategy, seed, words, shrunk_by, token, .. } = self;
+        let Found { failure, run, strategy, seed, words, shrunk_by, .. } = self;
         match &self.name {
             Some(name) => write!(f, "`{name}` fails")?,
             None => f.write_str("the program fails")?,
@@ -111,10 +175,20 @@ impl fmt::Display for Found {
             _ => writeln!(f, ":")?,
         }
         words.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-        write!(f, "to see it again: ASX_REPLAY={token} cargo test")?;
-        match &self.name {
-            Some(name) => write!(f, " {name}"),
-            None => Ok(()),
-        }
+        write!(f, "to see it again: {}", self.command())
     }
+}
+
+impl Found {
+    /// The command that runs its schedule again.
+    pub(crate) fn command(&self) -> String {
+        let mark = self.name.as_deref().map(mark_of).unwrap_or_default();
+        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        format!("ASX_REPLAY={}{mark} cargo test{name}", self.token)
+    }
+}
+
+/// What a token has behind it that is for the program of this name.
+pub(crate) fn mark_of(name: &str) -> String {
+    format!(".{:04x}", Digest::new().bytes(name.as_bytes()).value() & 0xffff)
 }

@@ -2,16 +2,18 @@
 //! and a memory of who is who.
 
 mod by_law;
+mod carriers;
 mod step;
 mod task_names;
 
+use std::borrow::Cow;
 use std::cell::RefMut;
 use std::mem;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use asx_kernel::lanes::TieBreak;
@@ -20,8 +22,10 @@ use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable, footprint};
 
 use crate::coverage::Coverage;
-use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
+use crate::explore::{Access, Decision, Decisions, Point, Points, Strategy, TaskPath};
 use crate::machine::Plan;
+use crate::net::{Driver, SimNet, is_carrier};
+use crate::std_locks::{self, Word};
 use crate::thread_bound::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
@@ -29,7 +33,7 @@ pub(crate) use step::{Pause, Stepped};
 use task_names::{Born, Known};
 
 /// What moves time on, as if it were a task: it can run when nothing else can.
-const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
+const CLOCK: TaskPath = TaskPath::CLOCK;
 
 /// Who cancels tasks and wakes them for nothing, as if it were one: after it anybody may go on, not
 /// just who was polled last.
@@ -69,6 +73,7 @@ pub(crate) struct LabHost {
     late: Mutex<Vec<Runnable>>,
     /// Another thread has woken a task.
     woken: Condvar,
+    net: Arc<SimNet>,
 }
 
 /// What belongs to the machine's thread, which is asked for at each step and each wake.
@@ -82,8 +87,11 @@ pub(crate) struct State {
     /// How many of them, from the first, are the rest of the list of which the strategy last picked
     /// one, if nothing else has become of it; else 0.
     old: usize,
-    /// What waits where, if there are workers.
+    /// Whose polls were left where they wait for a lock of the standard library.
+    pub(crate) blocked: Vec<(TaskPath, Word)>,
+    /// What waits where, if there are workers; and which carriers of the network can run then.
     lanes: Option<Lanes>,
+    carriers: Vec<TaskPath>,
     /// By number. That of nobody, 0, has spawned what the runtime itself started.
     tasks: Vec<Known>,
     /// Numbers, by a part of the path: where to look first.
@@ -100,6 +108,13 @@ pub(crate) struct State {
     told: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
+    /// While plain steps are taken: how many there were, and how many more polls may begin.
+    walked: u64,
+    left: u64,
+    /// Steps of this run after which the poll was not over.
+    pub(crate) points: u64,
+    /// Who goes on, if that was chosen when a poll was left.
+    next: Option<TaskPath>,
     /// How often that may be while others could be polled: 0 if all go in turns.
     in_a_row: u32,
     /// Whether a task was held back in this run, for the sake of the others.
@@ -134,11 +149,22 @@ pub(crate) struct State {
 #[derive(Default)]
 pub(crate) struct Faults {
     /// Those of this run, by name.
-    pub(crate) made: Vec<&'static str>,
+    pub(crate) made: Vec<Made>,
     /// How many could have been made in this step.
     asked: usize,
     /// Those of all runs.
     pub(crate) coverage: Coverage,
+    /// The same of those in the network.
+    pub(crate) network: Coverage,
+}
+
+/// A fault that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// In words.
+    pub(crate) text: Cow<'static, str>,
+    /// Whether it was one of the network.
+    pub(crate) is_network: bool,
 }
 
 /// A hash of what a step has touched so far, and of what it touches next.
@@ -149,8 +175,9 @@ fn trail(hash: u64, object: u64, write: bool) -> u64 {
 
 impl LabHost {
     /// For a program of this name.
-    pub(crate) fn new(name: &str, is_recorded: bool) -> LabHost {
-        LabHost {
+    pub(crate) fn new(name: &str, is_recorded: bool) -> Arc<LabHost> {
+        std_locks::install();
+        Arc::new_cyclic(|me: &Weak<LabHost>| LabHost {
             now: AtomicU64::new(0),
             is_recorded,
             timed: AtomicBool::new(false),
@@ -160,7 +187,13 @@ impl LabHost {
             elsewhere: AtomicBool::new(false),
             late: Mutex::default(),
             woken: Condvar::new(),
-        }
+            net: SimNet::new(Weak::<LabHost>::clone(me) as Weak<dyn Driver>),
+        })
+    }
+
+    /// The network.
+    pub(crate) fn net_of_lab(&self) -> &SimNet {
+        &self.net
     }
 
     /// The state, on the machine's thread.
@@ -171,6 +204,10 @@ impl LabHost {
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
         self.now.store(0, Relaxed);
+        self.net.start(plan.network);
+        if plan.network.takes_time() {
+            self.timed.store(true, Relaxed);
+        }
         let mut state = self.state();
         self.listen(&mut state);
         if plan.workers > 0 || state.lanes.is_some() || !state.enabled.is_empty() {
@@ -179,6 +216,7 @@ impl LabHost {
             state = self.state();
         }
         state.enabled.clear();
+        state.carriers.clear();
         state.old = 0;
         state.told = strategy.as_ref().is_some_and(|it| it.watches());
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
@@ -186,7 +224,9 @@ impl LabHost {
         state.plan = plan;
         state.is_disturbed = false;
         state.faults.made.clear();
-        (state.streak, state.in_a_row) = ((0, 0), IN_A_ROW);
+        state.next = None;
+        state.points = 0;
+        (state.streak, state.in_a_row) = ((0, 0), plan.points.times(IN_A_ROW));
         state.held_back = false;
         state.foreign = false;
         state.alarm = false;
@@ -361,8 +401,11 @@ impl State {
     fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
         let mut touched = mem::take(&mut self.touched);
         touched.push(Access::write(path.0));
-        // What the law does with its lanes is everybody's.
-        let transparent = self.plan.transparent && self.lanes.is_none();
+        // What the law does with its lanes is everybody's. A carrier runs nothing of the program,
+        // and the clock looks at all of them.
+        let is_carrier = is_carrier(path);
+        let timed = timed && !is_carrier;
+        let transparent = (self.plan.transparent || is_carrier) && self.lanes.is_none();
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
         }
@@ -395,6 +438,10 @@ impl State {
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
     /// after whatever others have done meanwhile.
     fn cancel(&mut self, id: u64, late: bool) -> usize {
+        // Strategies that look at polls know themselves how many there are to be in a run.
+        if self.is_disturbed && self.plan.points != Points::None {
+            return 0;
+        }
         let most = if late { 1 } else { 2 };
         let times = self.pick(Point::Cancel, most + 1);
         let known = self.known(id);
@@ -409,7 +456,8 @@ impl State {
 
     /// Whether something goes wrong here. Without `shows`, the program must not notice.
     fn fault(&mut self, name: &'static str, place: (u64, u64), shows: bool) -> bool {
-        if !self.plan.faults || !self.asks {
+        let is_enough = !self.faults.made.is_empty() && self.plan.points != Points::None;
+        if !self.plan.faults || !self.asks || is_enough {
             return false;
         }
         let is_made = self.pick(Point::Fault, 2) > 0;
@@ -419,7 +467,7 @@ impl State {
             self.faults.coverage.fault(place, nth, is_made);
         }
         if is_made {
-            self.faults.made.push(name);
+            self.faults.made.push(Made { text: Cow::Borrowed(name), is_network: false });
             self.is_disturbed |= shows;
         }
         is_made
@@ -518,6 +566,10 @@ unsafe impl Host for LabHost {
         worker(at_work);
     }
 
+    fn pause(&self) {
+        self.pause_at_point();
+    }
+
     /// The wake of another thread counts even if it came while the task was polled.
     fn rewoken(&self) {
         if self.state.is_here() {
@@ -571,6 +623,11 @@ unsafe impl Host for LabHost {
         let known = state.known(current);
         let place = known.place();
         state.fault(name, place, true)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn net(&self) -> Option<&dyn asx_runtime::net::Net> {
+        Some(&*self.net)
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

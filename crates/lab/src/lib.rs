@@ -15,12 +15,16 @@ mod coverage;
 pub mod explore;
 mod failure;
 mod fault_sweep;
+#[allow(unsafe_code, reason = "a handle to the stack that runs")]
+mod fiber;
 mod found;
 mod guard;
 #[allow(unsafe_code, reason = "it polls pinned tasks, on its thread")]
 mod host;
 #[allow(unsafe_code, reason = "it promises to keep pinned tasks on its thread")]
 mod machine;
+#[cfg_attr(target_family = "wasm", allow(dead_code, reason = "programs there have no network"))]
+mod net;
 mod panic_hook;
 mod recording;
 mod replay_choices;
@@ -28,18 +32,24 @@ pub mod report;
 mod search;
 #[allow(unsafe_code, reason = "a waker without a count")]
 mod signal;
+mod source;
+#[allow(unsafe_code, reason = "a function of the C library")]
+mod std_locks;
 mod stuck;
+mod telling;
 #[allow(unsafe_code, reason = "only one thread gets in")]
 mod thread_bound;
+mod wait_log;
 mod watch;
 mod words;
 #[allow(unsafe_code, reason = "they poll pinned tasks, on one thread")]
 pub mod workers;
 
 pub use asx_kernel::lanes::TieBreak;
-pub use check::{Check, How, Judged, check};
+pub use check::{Check, Grain, How, Judged, check};
 pub use failure::{Failure, Finding, Kind};
-pub use found::{Found, Report};
+pub use found::{Found, Proof, Report, Stopped};
+pub use net::Faults;
 pub use recording::Trace;
 
 /// What `#[asx::test]` expands to.

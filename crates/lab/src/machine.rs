@@ -19,7 +19,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::time::Time;
@@ -29,19 +29,26 @@ use asx_runtime::{
     footprint, waits,
 };
 
-use crate::explore::{Decisions, Strategy, TaskPath, Verdict};
+use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
+use crate::fiber;
 use crate::guard::Seen;
-use crate::host::{LabHost, Pause, Stepped, Trouble};
+use crate::host::{LabHost, Made, Pause, Stepped, Trouble};
+use crate::net::{Faults, Names, is_carrier};
 use crate::panic_hook::{self, Heard};
 use crate::signal::Signal;
+use crate::source::expression;
 use crate::stuck::{self, Standstill, Watch};
+use crate::wait_log::WaitLog;
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
 
 /// How many steps those that go in turns take before time goes on in spite of them.
 const SAME_TIME: u64 = 50;
+
+/// So many polls may each of many tasks take.
+const POLLS_OF_A_TASK: u64 = 200;
 
 /// How often the rest of a run that is decided is forced on before it is said to have no end.
 const TRIES: u64 = 1_000_000;
@@ -55,6 +62,8 @@ pub(crate) struct Plan {
     pub(crate) tie_break: TieBreak,
     /// Polls it may take, all tasks together.
     pub(crate) steps: u64,
+    /// Whether it may take more if there are many tasks.
+    pub(crate) grows: bool,
     /// Polls a task may take from its cancel to where it sees it.
     pub(crate) latency: u64,
     /// Whether the strategy is asked, after each poll, for a cancel of the task that was polled.
@@ -62,6 +71,10 @@ pub(crate) struct Plan {
     /// Whether it is asked for faults, and whether a late clock is one.
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
+    /// What may go wrong in the network.
+    pub(crate) network: Faults,
+    /// Where polls can be left.
+    pub(crate) points: Points,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
     /// Whether what is decided, and what each step touches, is written down: to be told, or to be
@@ -86,9 +99,13 @@ pub(crate) struct Machine {
     signal: Signal,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
+    /// While events are recorded: what tasks wait for and hold.
+    wait_log: WaitLog,
     /// While events are recorded: the step in which the circle of waits closed with which the last
     /// run ended.
     closed: Option<u64>,
+    /// How many steps the last run has taken.
+    taken: u64,
     /// How long it still waits for wakes from elsewhere, in all runs together.
     patience: Duration,
     /// It stays on its thread (rule 1).
@@ -100,6 +117,7 @@ impl Drop for Machine {
         // Entries keep their tasks, which keep the host they are in.
         self.parts.host.expire();
         footprint::forget();
+        fiber::forget();
         waits::forget();
     }
 }
@@ -114,15 +132,17 @@ struct Parts {
 impl Machine {
     /// For a program of this name.
     pub(crate) fn new(name: &str, settings: Settings) -> Machine {
-        let host = Arc::new(LabHost::new(name, settings.journal.is_some()));
+        let host = LabHost::new(name, settings.journal.is_some());
         let core = Core::new(host.clone(), settings);
         let root = core.root();
         let parts = Parts { host, core, root };
         let signal = Signal::new();
         let patience = Duration::from_millis(200);
         let moments = Vec::new();
+        let wait_log = WaitLog::default();
         let closed = None;
-        Machine { parts, signal, moments, closed, patience, _here: PhantomData }
+        let taken = 0;
+        Machine { parts, signal, moments, wait_log, closed, taken, patience, _here: PhantomData }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -138,21 +158,26 @@ impl Machine {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let Machine { parts, signal, moments, closed, patience, .. } = self;
+        let Machine { parts, signal, moments, wait_log, closed, taken, patience, .. } = self;
         parts.host.start(strategy.take(), plan);
         // SAFETY: the program before has ended, with all of its tasks.
         unsafe { parts.core.renumber() };
         moments.clear();
+        if parts.core.recording() {
+            *wait_log = WaitLog::default();
+        }
         if panic_hook::has_heard() {
             panic_hook::heard();
         }
         waits::clear();
         let before = parts.root.health();
         signal.take();
-        let mut run = Run::new(parts, signal, (moments, patience), plan);
+        let mut run = Run::new(parts, signal, (moments, wait_log, patience), plan);
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
         let Run { steps, mut rare, .. } = run;
+        *taken = steps;
+        parts.host.net_of_lab().end();
         let is_disturbed = parts.host.state().is_disturbed;
         let ended = match outcome {
             _ if rare.as_ref().is_some_and(|rare| rare.finding.is_some()) => None,
@@ -180,6 +205,11 @@ impl Machine {
         }
         *strategy = used;
         failure
+    }
+
+    /// How many steps the last run has taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// The step in which the circle of waits closed with which the last run ended, if there was
@@ -226,8 +256,18 @@ impl Machine {
         self.parts.host.state().faults.coverage.count()
     }
 
+    /// The same of faults of the network.
+    pub(crate) fn network(&self) -> (usize, usize) {
+        self.parts.host.state().faults.network.count()
+    }
+
+    /// Says which hosts the network has.
+    pub(crate) fn set_names(&self, names: Names) {
+        self.parts.host.net_of_lab().set_names(names);
+    }
+
     /// The faults of the last run.
-    pub(crate) fn faults_made(&self) -> Vec<&'static str> {
+    pub(crate) fn faults_made(&self) -> Vec<Made> {
         self.parts.host.state().faults.made.clone()
     }
 
@@ -237,8 +277,16 @@ impl Machine {
         Some((self.parts.core.recorded()?, &self.moments))
     }
 
+    /// What the tasks of the last run waited for and held, if its events are recorded.
+    pub(crate) fn wait_log(&self) -> &WaitLog {
+        &self.wait_log
+    }
+
     /// What a task of the last run is called.
     pub(crate) fn called(&self, path: TaskPath) -> Option<String> {
+        if is_carrier(path) {
+            return self.parts.host.net_of_lab().called(path);
+        }
         let state = self.parts.host.state();
         let found = state.tasks().find(|(_, known)| *known == path);
         found.map(|(id, _)| state.called(id))
@@ -266,6 +314,12 @@ impl Parts {
         let after = self.root.health();
         self.leaks().or_else(|| Finding::forced(after.overruns - before.overruns)).or_else(|| {
             let lost = after.lost_panics - before.lost_panics;
+            let late = after.unheeded_timeouts - before.unheeded_timeouts;
+            if let Some(finding) =
+                Finding::unheeded_timeouts(late, self.core.take_unheeded_timeout())
+            {
+                return Some(finding);
+            }
             let contained = after.callback_panics - before.callback_panics;
             let finding = Finding::lost_panics(lost + contained)?;
             let panics = rare.map_or(&[][..], |rare| &rare.panics);
@@ -336,12 +390,15 @@ impl Parts {
 
     /// Moves the clock to the next timer: false if there is none.
     fn jump(&self, ask: bool) -> bool {
-        let Some(mut next) = self.core.next_wake() else { return false };
+        let net = self.host.net_of_lab();
+        let next = [self.core.next_wake(), net.next_event()].into_iter().flatten().min();
+        let Some(mut next) = next else { return false };
         if ask && self.host.is_late() {
             next = next + LATE;
         }
         self.host.tick(next, ask, |now| {
             self.core.fire_timers(now);
+            net.fire(now);
         });
         true
     }
@@ -370,7 +427,9 @@ fn waits(called: &str, task: &TaskInfo) -> String {
         (Activity::Running, _) => format!("`{called}` ({state}) is running"),
         (Activity::Runnable, _) => format!("`{called}` ({state}) can run"),
         (Activity::Waiting, Some((on, at))) => {
-            format!("`{called}` ({state}) waits for {on} at {at}")
+            let on = task.socket.as_deref().unwrap_or(on);
+            let what = expression(at).map_or_else(String::new, |what| format!(" (`{what}`)"));
+            format!("`{called}` ({state}) waits for {on} at {at}{what}")
         }
         (Activity::Waiting, None) => format!("`{called}` ({state}) waits for what asx can't see"),
     }
@@ -382,6 +441,7 @@ struct Run<'a> {
     signal: &'a Signal,
     /// Of the machine.
     moments: &'a mut Vec<(u64, u64)>,
+    wait_log: &'a mut WaitLog,
     patience: &'a mut Duration,
     most: u64,
     faults: bool,
@@ -395,6 +455,7 @@ struct Run<'a> {
     /// Whether it is decided, by this.
     over: bool,
     until: Option<u64>,
+    grows: bool,
     rare: Option<Box<Rare>>,
 }
 
@@ -438,14 +499,15 @@ impl<'a> Run<'a> {
     fn new(
         parts: &'a Parts,
         signal: &'a Signal,
-        (moments, patience): (&'a mut Vec<(u64, u64)>, &'a mut Duration),
+        (moments, wait_log, patience): (&'a mut Vec<(u64, u64)>, &'a mut WaitLog, &'a mut Duration),
         plan: Plan,
     ) -> Run<'a> {
-        let Plan { steps: most, faults, until, .. } = plan;
+        let Plan { steps: most, grows, faults, until, .. } = plan;
         Run {
             parts,
             signal,
             moments,
+            wait_log,
             patience,
             most,
             faults,
@@ -455,12 +517,30 @@ impl<'a> Run<'a> {
             tries: 0,
             over: false,
             until,
+            grows,
             rare: None,
         }
     }
 
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
+    }
+
+    /// Allows more polls if there are so many tasks that they need them: whether it has.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        let tasks = self.parts.host.state().tasks().count() as u64;
+        let most = tasks * POLLS_OF_A_TASK;
+        let grows = self.grows && most > self.most;
+        if grows {
+            (self.most, self.free_until) = (most, most / 2);
+        }
+        grows
+    }
+
+    /// How many polls there were: steps that are not the first parts of one.
+    fn polls(&self) -> u64 {
+        self.steps - self.parts.host.state().points
     }
 
     /// Goes on until the root has something to look at.
@@ -478,12 +558,15 @@ impl<'a> Run<'a> {
             if !over && self.parts.core.recording() && self.is_closed() {
                 continue;
             }
-            if !over && self.steps >= self.most {
+            if !over && self.polls() >= self.free_until && self.grow() {
+                continue;
+            }
+            if !over && self.polls() >= self.most {
                 let finding = stuck::endless(&self.names(), self.most);
                 self.give_up(finding.with_detail(&self.parts.waiting()));
                 continue;
             }
-            if !over && self.steps >= self.free_until {
+            if !over && self.polls() >= self.free_until {
                 self.be_fair();
                 continue;
             }
@@ -494,6 +577,10 @@ impl<'a> Run<'a> {
             }
             // A jump may wake nobody: whoever the timer was for does not care any more.
             if self.outside(over, |parts| parts.jump(!over)) {
+                continue;
+            }
+            if over && self.parts.host.has_blocked() {
+                self.wait_for_locks();
                 continue;
             }
             if over {
@@ -510,10 +597,10 @@ impl<'a> Run<'a> {
     #[cold]
     fn be_fair(&mut self) {
         self.parts.host.go_in_turns();
-        if self.steps > self.most / 2 {
+        if self.polls() > self.most / 2 {
             self.outside(false, |parts| parts.jump(true));
         }
-        self.free_until = (self.steps + SAME_TIME).min(self.most);
+        self.free_until = (self.polls() + SAME_TIME).min(self.most);
     }
 
     /// Takes a step, or several while they are plain ones, if there is one to take.
@@ -522,7 +609,8 @@ impl<'a> Run<'a> {
         if over || !self.is_plain {
             return self.take_step(over);
         }
-        let (steps, pause) = self.parts.host.walk(self.signal, self.free_until - self.steps);
+        let most = self.free_until - self.polls();
+        let (steps, pause) = self.parts.host.walk(self.signal, most);
         self.steps += steps;
         match pause {
             Pause::Called => return Taken::Called,
@@ -613,6 +701,7 @@ impl<'a> Run<'a> {
     fn is_closed(&mut self) -> bool {
         // SAFETY: rule 1.
         let waiters = unsafe { waits::waiters(&self.parts.root) };
+        self.wait_log.look(self.parts.core.events(), &waiters, waits::held());
         let parts = self.parts;
         let steps = self.steps;
         let ends = self.until.is_some_and(|until| steps >= until);
@@ -625,12 +714,36 @@ impl<'a> Run<'a> {
 
     /// Nothing can run, and no time will come at which something can.
     fn stand_still(&mut self) {
+        if self.parts.host.has_blocked() {
+            return self.wait_for_locks();
+        }
         let names = self.names();
         if names.waits_for_outside() && self.parts.host.wait(self.patience) {
             return;
         }
         let finding = stuck::explain(&names).with_detail(&self.parts.waiting());
         self.give_up(finding);
+    }
+
+    /// Nothing can run but polls that wait for locks of the standard library, which another thread
+    /// may give up. If none does, there is no way out of them.
+    #[cold]
+    fn wait_for_locks(&mut self) {
+        let start = Instant::now();
+        while !self.parts.host.unblock() {
+            if start.elapsed() > Duration::from_secs(1) {
+                let tasks = self.parts.host.blocked().join(", ");
+                let waiting = self.parts.waiting();
+                // Not by `eprintln`: what tests print is kept until they end.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "asx lab: deadlock: {tasks} blocks its thread for a lock of the standard \
+                     library, which a task holds that waits itself:\n{waiting}"
+                );
+                std::process::abort();
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
     }
 
     fn tell(&self, trouble: Trouble) -> Finding {

@@ -1,6 +1,10 @@
 //! Panics of runs are findings, not news: they are not printed, but it is noted where they were.
+//!
+//! One that comes while another unwinds ends the process, and with it the check: then all of them
+//! are printed, since nobody will tell them later.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 use std::panic::{self, PanicHookInfo};
 use std::sync::Once;
 
@@ -38,6 +42,10 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
             if !QUIET.get() {
                 return print(info);
             }
+            if is_the_end(info) {
+                tell_all();
+                return print(info);
+            }
             // A panic in a destructor at the end of the thread finds nobody to note it.
             let _ = HEARD.try_with(|heard| heard.borrow_mut().push(Heard::new(info)));
             HAS_HEARD.set(true);
@@ -46,6 +54,38 @@ pub(crate) fn during<R>(f: impl FnOnce() -> R) -> R {
     });
     let _before = Before(QUIET.replace(true));
     f()
+}
+
+/// Whether the standard library says that it is about to end the process: a destructor that
+/// unwinding calls has panicked.
+fn is_the_end(info: &PanicHookInfo<'_>) -> bool {
+    let endings =
+        ["panic in a destructor during cleanup", "panic in a function that cannot unwind"];
+    info.payload_as_str().is_some_and(|message| endings.contains(&message))
+}
+
+/// Prints the panics that were not, past what a test harness keeps until the test is over.
+fn tell_all() {
+    let heard = HEARD.try_with(RefCell::take).unwrap_or_default();
+    let mut out = std::io::stderr();
+    let _ = writeln!(out, "asx lab: a panic while another one unwinds ends the process:");
+    for Heard { message, place } in heard {
+        let message = message.as_deref().unwrap_or("?");
+        let _ = writeln!(out, "  panic at {place}: {message}");
+    }
+}
+
+/// Says so if this is called by a program that is being checked: its run would be mixed up with the
+/// runs of another.
+///
+/// # Panics
+/// If it is.
+#[track_caller]
+pub(crate) fn refuse_inside() {
+    assert!(
+        !QUIET.get(),
+        "a check inside a program that is being checked: run it on its own, outside of the other"
+    );
 }
 
 /// Whether there were panics since [`heard`] was last asked.

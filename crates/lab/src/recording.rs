@@ -2,10 +2,11 @@
 
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::outcome::Severity;
+use asx_report::TEARDOWN;
 use asx_runtime::Recorded;
 use asx_trace::{Choice, Class, End, Header, Label, Mark, Record};
 
-use crate::explore::{Decision, Decisions};
+use crate::explore::{Decision, Decisions, Point};
 use crate::failure::{Failure, Kind};
 use crate::machine::Machine;
 
@@ -40,31 +41,47 @@ impl Trace {
         let log = machine.log();
         let tasks = machine.tasks();
         let mark = failure.and_then(|failure| {
-            let seq = moment(&recorded, moments, failure)?;
+            let name = failure.task.as_ref();
+            let task = tasks.iter().find(|(_, _, called)| Some(called) == name).map(|task| task.0);
+            let seq = moment(&recorded, moments, failure, task)?;
             let text = format!("{}: {}", failure.finding.kind.name(), failure.finding.message);
             Some(Mark { seq, severity: "failure".into(), text: short(text) })
         });
-        let Recorded { events, digest, recorded, lost } = recorded;
+        let teardown = failure.and_then(|failure| teardown(&recorded, moments, failure));
+        let mut marks = faults(machine, &log, moments, &recorded);
+        marks.extend(mark);
+        let Recorded { events, digest, recorded, lost, sockets } = recorded;
         let is_there = |id: u64| events.iter().any(|event| event.subject.task == Some(id));
         let mut records: Vec<Record> = (tasks.iter().filter(|(id, ..)| is_there(*id)))
             .map(|(number, _, text)| {
                 Label { class: Class::Task, number: *number, text: short(text.clone()) }.into()
             })
             .collect();
+        records.extend(sockets.into_iter().map(|(number, text)| {
+            Record::from(Label { class: Class::Socket, number, text: short(text) })
+        }));
+        records.extend(scopes(&events, &tasks).into_iter().map(Record::from));
+        let mut notes = machine.wait_log().notes().iter().peekable();
         let number = |path| tasks.iter().find(|task| task.1 == path).map(|task| task.0);
         let mut choices = choices(&log, moments, number).into_iter().peekable();
         let count = choices.len() as u64;
         for event in events {
+            while let Some((_, note)) = notes.next_if(|(before, _)| *before <= event.seq) {
+                records.push(note.clone().into());
+            }
             while let Some((_, choice)) = choices.next_if(|(before, _)| *before <= event.seq) {
                 records.push(choice.into());
             }
-            let mark = mark.as_ref().filter(|mark| mark.seq == event.seq).cloned();
+            let here = marks.iter().filter(|mark| mark.seq == event.seq).cloned();
             records.push(event.into());
-            records.extend(mark.map(Record::from));
+            records.extend(here.map(Record::from));
         }
+        records.extend(notes.map(|(_, note)| note.clone().into()));
         records.extend(choices.map(|(_, choice)| choice.into()));
         records.push(End { recorded, lost, digest, choices: count }.into());
-        Some(Trace { header: Header { complete: lost == 0, ..header }, records })
+        let mut header = Header { complete: lost == 0, ..header };
+        header.meta.extend(teardown.map(|seq| (TEARDOWN.into(), seq.to_string())));
+        Some(Trace { header, records })
     }
 }
 
@@ -97,8 +114,85 @@ fn choices(
     found
 }
 
-/// The event at which the run failed.
-fn moment(recorded: &Recorded, moments: &[(u64, u64)], failure: &Failure) -> Option<u64> {
+/// What went wrong in the network, each at the last event before it.
+fn faults(
+    machine: &Machine,
+    log: &Decisions,
+    moments: &[(u64, u64)],
+    recorded: &Recorded,
+) -> Vec<Mark> {
+    let made = machine.faults_made().into_iter().filter(|made| made.is_network);
+    let mut made = made.map(|made| made.text);
+    let mut found = Vec::new();
+    let mut steps = moments.iter();
+    let mut end = 0;
+    for decision in log.list() {
+        match *decision {
+            Decision::Task { .. } => end = steps.next().map_or(end, |step| step.1),
+            Decision::Pick { point: Point::Network, picked: 1.., .. } => {
+                let Some(text) = made.next() else { continue };
+                let seq = end.saturating_sub(1);
+                if recorded.events.iter().any(|event| event.seq == seq) {
+                    let severity = "network".into();
+                    found.push(Mark { seq, severity, text: short(text.into_owned()) });
+                }
+            }
+            Decision::Pick { .. } => {}
+        }
+    }
+    found
+}
+
+/// What the regions are: the program's own, and the scopes of its tasks.
+fn scopes(events: &[Event], tasks: &[(u64, crate::explore::TaskPath, String)]) -> Vec<Label> {
+    let mut labels = Vec::new();
+    let mut polled = None;
+    for event in events {
+        match event.kind {
+            EventKind::Decision { .. } => polled = event.subject.task,
+            EventKind::RegionOpened { parent } => {
+                let Some(number) = event.subject.region else { continue };
+                let by = tasks.iter().find(|(id, ..)| Some(*id) == polled);
+                let text = match (by, parent) {
+                    (Some((_, _, name)), _) => format!("scope of {name}"),
+                    (None, None) => String::from("runtime"),
+                    (None, Some(_)) => String::from("program"),
+                };
+                labels.push(Label { class: Class::Region, number, text: short(text) });
+            }
+            _ => {}
+        }
+    }
+    labels
+}
+
+/// Whether the lab ends what is left of a run that failed like this: else it ends by itself.
+fn is_given_up(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Deadlock
+            | Kind::LostWakeup
+            | Kind::Futurelock
+            | Kind::Livelock
+            | Kind::Unheeded
+            | Kind::Foreign
+    )
+}
+
+/// The first event of what the lab did to end a run that had failed.
+fn teardown(recorded: &Recorded, moments: &[(u64, u64)], failure: &Failure) -> Option<u64> {
+    let step = failure.step.checked_sub(1).and_then(|step| moments.get(step as usize))?;
+    let is_there = |seq: &u64| recorded.events.iter().any(|event| event.seq == *seq);
+    Some(step.1).filter(|_| is_given_up(failure.finding.kind)).filter(is_there)
+}
+
+/// The event at which the run failed. `task`: whose it was, if that is known.
+fn moment(
+    recorded: &Recorded,
+    moments: &[(u64, u64)],
+    failure: &Failure,
+    task: Option<u64>,
+) -> Option<u64> {
     let last = recorded.recorded.checked_sub(1)?;
     let step = failure.step.checked_sub(1).and_then(|step| moments.get(step as usize));
     let ended = |event: &&Event, how: Severity| match event.kind {
@@ -109,24 +203,28 @@ fn moment(recorded: &Recorded, moments: &[(u64, u64)], failure: &Failure) -> Opt
     let seq = match failure.finding.kind {
         Kind::Panic => {
             let (from, to) = step.copied().unwrap_or((0, recorded.recorded));
-            let mut events = recorded.events.iter().filter(|event| (from..to).contains(&event.seq));
-            let end = events.find(|event| ended(event, Severity::Panicked));
-            end.map_or_else(|| to.saturating_sub(1), |event| event.seq)
+            let events = || recorded.events.iter().filter(|event| (from..to).contains(&event.seq));
+            let is_its = |event: &&Event| task.is_none_or(|task| event.subject.task == Some(task));
+            let end = events().filter(is_its).find(|event| ended(event, Severity::Panicked));
+            // The task may go on after a panic in a part of it, a scope for one: then it is where
+            // it was polled, and not what that did to others.
+            let polled = || events().filter(is_its).find(|event| is_decision(event));
+            let event = end.or_else(polled);
+            event.map_or_else(|| to.saturating_sub(1), |event| event.seq)
         }
         // Nothing happened after that but that it was given up.
-        Kind::Deadlock
-        | Kind::LostWakeup
-        | Kind::Futurelock
-        | Kind::Livelock
-        | Kind::Unheeded
-        | Kind::Foreign => step.map_or(last, |step| step.1.saturating_sub(1)),
+        kind if is_given_up(kind) => step.map_or(last, |step| step.1.saturating_sub(1)),
         Kind::Error => {
             let end = recorded.events.iter().find(|event| ended(event, Severity::Err));
             end.map_or(last, |event| event.seq)
         }
-        Kind::Leak | Kind::Overrun | Kind::Ended | Kind::Nondeterminism => last,
+        _ => last,
     };
     Some(seq.min(last)).filter(kept)
+}
+
+fn is_decision(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Decision { .. })
 }
 
 /// Cut to what a text in a trace may have.

@@ -3,11 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use asx_kernel::digest::Digest;
-use asx_report::{PAGE_EVENTS, Run, html};
+use asx_report::{Cause, PAGE_EVENTS, Run, html};
 use asx_trace::{Codec, Reader, Writer};
 
+use crate::failure::Failure;
 use crate::found::Found;
 use crate::recording::Trace;
 
@@ -18,12 +20,29 @@ pub fn write(found: &Found, dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     if let Some(trace) = &found.trace {
         let path = dir.join(stem(found)).with_extension(Codec::Json.name());
-        write_trace(trace, &path)?;
+        let mut header = trace.header.clone();
+        header.meta.extend(cause(found).meta());
+        write_trace(&Trace { header, records: trace.records.clone() }, &path)?;
         let page = path.with_extension("html");
         fs::write(&page, page_of(&path)?)?;
         paths.extend([path, page]);
     }
     Ok(paths)
+}
+
+/// Why it failed, for the head of the page.
+fn cause(found: &Found) -> Cause {
+    let Failure { finding, step, task, place } = &found.failure;
+    Cause {
+        kind: finding.kind.name().into(),
+        message: finding.message.clone(),
+        task: task.clone(),
+        place: place.clone(),
+        step: Some(step.to_string()),
+        detail: finding.lines(),
+        changes: found.words.clone(),
+        replay: Some(found.command()),
+    }
 }
 
 /// Where the files of a test go: the folder `asx` of the target directory that its program is in;
@@ -53,12 +72,20 @@ fn write_trace(trace: &Trace, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name of the test, as the name of a file, and a few digits of which failure it is.
+/// The name of the test, as the name of a file, and a few digits of which failure it is. A check
+/// without a name is called by its thread, which in tests is the name of the test.
 fn stem(found: &Found) -> String {
-    let name = found.name.as_deref().unwrap_or("program");
+    let thread = thread::current();
+    let thread = thread.name().filter(|name| *name != "main");
+    let name = found.name.as_deref().or(thread).unwrap_or("program");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let parts: Vec<_> = name.split(|c| !is_plain(c)).filter(|part| !part.is_empty()).collect();
+    let Failure { finding, place, .. } = &found.failure;
+    let place = place.as_deref().unwrap_or_default();
     let mut digest = Digest::new();
-    let which = digest.bytes(name.as_bytes()).bytes(found.token.as_bytes()).value() >> 40;
-    format!("{}-{which:06x}", parts.join("-"))
+    // Two checks of one test may fail in the same order of polls, each in its own way.
+    for text in [name, &found.token, finding.kind.name(), &finding.message, place] {
+        digest.bytes(text.as_bytes());
+    }
+    format!("{}-{:06x}", parts.join("-"), digest.value() >> 40)
 }

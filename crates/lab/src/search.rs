@@ -13,23 +13,29 @@ use asx_kernel::journal::WhenFull;
 use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
-use crate::check::{Check, How, Judged};
+use crate::check::{Check, Grain, How, Judged, Sharing};
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Grain, Limits, Pct, Pos, Random, Replay,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Points, Pos, Random, Replay,
     Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
 use crate::fault_sweep::Everywhere;
-use crate::found::{Found, Report};
+use crate::fiber;
+use crate::found::{Found, Proof, Report, Stopped};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
+use crate::net::Faults;
 use crate::panic_hook;
 use crate::recording::{MOST_EVENTS, Trace, short};
 use crate::replay_choices::Again;
+use crate::telling::Telling;
 use crate::words::{namer, words};
 
 /// Runs that shrinking may take.
 const SHRINKING: u64 = 2000;
+
+/// So many steps has a part of a search: of most programs more than a thousand runs.
+const WORK: u64 = 500_000;
 
 /// After so many runs a strategy is asked whether it has seen the program go another way than
 /// before.
@@ -49,21 +55,35 @@ pub(crate) struct Search<'a, F> {
     machine: Machine,
     runs: u64,
     end: Option<Instant>,
-    proof: Option<Certificate>,
+    /// What was proved.
+    proof: Option<Proof>,
+    /// All classes that the last strategy had to look at, if it has.
+    exhausted: Option<Certificate>,
     /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
     cancels: bool,
     faults: bool,
-    /// How schedules are chosen now, and how much a task does in a row.
+    network: Faults,
+    /// How schedules are chosen now, and where polls can be left.
     how: How,
-    grain: Grain,
-    /// The first run, if it passed.
+    points: Points,
+    /// Whether tasks are taken to share nothing but things of asx; and whether they were seen to
+    /// share more.
+    transparent: bool,
+    shares_more: bool,
+    /// The first run, if it passed, and where its polls could be left.
     first: Option<Seen>,
+    first_points: Points,
     /// Where the runs that are made now end.
     until: Option<u64>,
     /// Whether they are written down just to be compared.
     brief: bool,
-    /// Cancels that were tried, of how many; and faults.
-    coverage: [Option<(usize, usize)>; 2],
+    /// What it is told where a person waits for it, and whether a limit has ended it.
+    telling: Telling,
+    stopped: Option<Stopped>,
+    /// Steps of all runs, and how many there may be in this part of the search.
+    work: (u64, Option<u64>),
+    /// Cancels that were tried, of how many; faults; and faults of the network.
+    coverage: [Option<(usize, usize)>; 3],
 }
 
 /// Runs with a disturbance in other orders than the usual one, for each run without.
@@ -75,15 +95,19 @@ where
     B: Future<Output: Judged>,
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
+        panic_hook::refuse_inside();
         let end = None;
         let how = check.how;
         let first = None;
         let proof = None;
-        let coverage = [None; 2];
-        let grain = Grain::Poll;
-        let machine = machine(check.name.as_deref(), None, grain);
+        let coverage = [None; 3];
+        let points = Points::None;
+        let transparent = check.sharing == Sharing::OfAsx;
+        let exhausted = None;
+        let machine = machine(check, None);
         let cancels = false;
         let faults = false;
+        let network = Faults::none();
         let runs = 0;
         let until = None;
         let brief = false;
@@ -95,32 +119,45 @@ where
             proof,
             cancels,
             faults,
+            network,
             how,
-            grain,
+            points,
+            exhausted,
+            transparent,
+            shares_more: false,
             first,
+            first_points: points,
             until,
             brief,
+            telling: Telling::default(),
+            stopped: None,
+            work: (0, None),
             coverage,
         }
     }
 
-    /// The same with polls that are so small.
-    pub(crate) fn of(mut self, grain: Grain) -> Self {
-        self.grain = grain;
-        self.machine = machine(self.check.name.as_deref(), None, grain);
+    /// The same for a person, who is told from time to time how far it is.
+    pub(crate) fn telling(mut self) -> Self {
+        self.telling = Telling::to_people(self.check.name.as_deref());
+        self
+    }
+
+    /// The same with polls that can be left at these points.
+    pub(crate) fn at(mut self, points: Points) -> Self {
+        self.points = points;
         self
     }
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let Check { cancels, faults, time, .. } = *self.check;
+        let Check { cancels, faults, time, network, .. } = *self.check;
+        let breaks = !network.is_none();
         // Cancels and faults get as much of the time as the orders without.
-        let share = time.map(|time| time / (1 + u32::from(cancels) + u32::from(faults)));
+        let shares = 1 + [cancels, faults, breaks].into_iter().map(u32::from).sum::<u32>();
+        let share = time.map(|time| time / shares);
         self.limit(share);
         let mut failure = self.explore();
-        if failure.is_none() && self.check.how == How::Mixed {
-            failure = self.explore_operations();
-        }
+        self.work.1 = None;
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
@@ -130,15 +167,23 @@ where
                 failure = self.disturb_everywhere();
             }
         }
+        if failure.is_none() && breaks {
+            self.limit(share);
+            (self.cancels, self.faults) = (false, false);
+            failure = self.break_network();
+        }
         let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
-        let Search { runs, proof, coverage: [cancels, faults], .. } = self;
-        Report { runs, failure, proof, cancels, faults, is_replay: false, unused: 0 }
+        let Search { runs, proof, stopped, coverage: [cancels, faults, network], .. } = self;
+        let is_replay = false;
+        let unused = 0;
+        Report { runs, failure, proof, cancels, faults, network, stopped, is_replay, unused }
     }
 
     /// Runs one schedule.
     pub(crate) fn replay(mut self, schedule: Schedule) -> Report {
         (self.cancels, self.faults) = (self.check.cancels, self.check.faults);
+        self.network = self.check.network;
         let first = self.follow(&schedule);
         let log = self.machine.log();
         let made = log.schedule().deviations;
@@ -152,7 +197,17 @@ where
         });
         let cancels = None;
         let faults = None;
-        Report { runs: 1, failure, proof: None, cancels, faults, is_replay: true, unused }
+        let network = None;
+        let proof = None;
+        let stopped = None;
+        let is_replay = true;
+        Report { runs: 1, failure, proof, cancels, faults, network, stopped, is_replay, unused }
+    }
+
+    /// A part of the search begins that is as short as the others if nobody said how many runs
+    /// there are to be.
+    fn limit_work(&mut self) {
+        self.work.1 = (!self.check.is_large).then_some(self.work.0 + WORK);
     }
 
     fn limit(&mut self, time: Option<Duration>) {
@@ -160,15 +215,48 @@ where
     }
 
     fn explore(&mut self) -> Option<Failure> {
-        let Check { how, runs, transparent, .. } = *self.check;
-        if transparent {
-            // Whether there are timers is known from here on: with them less commutes.
+        let Check { how, runs, .. } = *self.check;
+        let grain = self.check.grain.unwrap_or(Grain::Operation);
+        let at_operations = grain == Grain::Operation && self.has_points();
+        if how == How::Mixed {
+            let failure = match self.check.grain {
+                Some(Grain::Operation) if at_operations => None,
+                _ => self.explore_polls(),
+            };
+            return match at_operations {
+                true => failure.or_else(|| self.explore_operations()),
+                false => failure,
+            };
+        }
+        let is_random = !matches!(how, How::Dfs | How::Dpor | How::Bounded);
+        match at_operations {
+            // What is chosen at random need not be little.
+            true if is_random => (self.points, self.transparent) = (Points::All, false),
+            true => self.at_operations(),
+            false => self.at_polls(),
+        }
+        // Whether there are timers is known from here on: with them less commutes.
+        if self.transparent {
             self.follow(&Schedule::default());
         }
-        if how != How::Mixed {
-            return self.with(how, runs);
+        let mut failure = self.with(how, runs);
+        if self.shares_more {
+            self.at_operations();
+            failure = self.with(how, runs);
+        }
+        self.prove(if at_operations { Grain::Operation } else { Grain::Poll });
+        failure
+    }
+
+    /// Every class of orders of polls if there are few, else a mixture of random ones.
+    fn explore_polls(&mut self) -> Option<Failure> {
+        self.limit_work();
+        let runs = self.check.runs;
+        if self.transparent {
+            self.follow(&Schedule::default());
         }
         let failure = self.with(How::Dpor, runs / 4);
+        self.prove(Grain::Poll);
         if failure.is_some() || self.proof.is_some() {
             return failure;
         }
@@ -182,39 +270,83 @@ where
     }
 
     /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
-    /// and others may go in between. So some runs let them, unless the program is the same then.
+    /// and others may go in between. So runs follow in which they do, at every operation.
     fn explore_operations(&mut self) -> Option<Failure> {
+        if !self.has_points() {
+            return None;
+        }
+        self.limit_work();
         let runs = self.check.runs;
-        let proof = self.proof;
-        let usual = std::mem::take(&mut self.first)?;
-        let machine = machine(self.check.name.as_deref(), None, Grain::Operation);
-        let machine = std::mem::replace(&mut self.machine, machine);
-        self.grain = Grain::Operation;
-        let failure = self.follow(&Schedule::default());
-        let first = self.machine.seen(failure.as_ref());
-        let is_same = first.failure.is_none() && self.compare(&usual, &first).is_none();
-        let ways = [(How::Dpor, runs / 4), (How::Random, runs / 8), (How::Pct(3), runs / 8)];
-        let mut failure = None;
-        for (how, most) in ways {
-            if is_same || failure.is_some() || self.end.is_some_and(|end| Instant::now() >= end) {
-                break;
-            }
-            self.proof = None;
-            failure = self.with(how, most);
-            if self.proof.is_some() {
-                break;
+        let proof = self.proof.take();
+        self.at_operations();
+        if self.first.is_none() {
+            self.follow(&Schedule::default());
+        }
+        let share = if self.check.grain.is_some() { runs / 2 } else { runs / 4 };
+        let mut failure = self.with(How::Dpor, share);
+        if self.shares_more {
+            self.at_operations();
+            failure = self.with(How::Dpor, share);
+        }
+        self.prove(Grain::Operation);
+        for (how, most) in [(How::Random, share / 2), (How::Pct(3), share / 2)] {
+            if failure.is_none() && !self.is_late() {
+                // Whatever else they share is not known to the proof.
+                (self.points, self.transparent) = (Points::All, false);
+                failure = self.with(how, most);
             }
         }
-        // More polls than usual are no failure: they were asked for.
-        let is_of_polls = |it: &Failure| {
-            matches!(it.finding.kind, Kind::Livelock | Kind::Unheeded | Kind::Overrun)
-        };
-        failure = failure.filter(|failure| !is_of_polls(failure));
-        (self.proof, self.first) = (proof, Some(usual));
+        self.proof = self.proof.or(proof);
         if failure.is_none() {
-            (self.machine, self.grain) = (machine, Grain::Poll);
+            self.at_polls();
         }
         failure
+    }
+
+    /// Whether polls can be left: with workers the law says who goes on, and they cannot.
+    fn has_points(&self) -> bool {
+        fiber::EXISTS && self.check.workers == 0
+    }
+
+    /// From now on polls are not left.
+    fn at_polls(&mut self) {
+        self.points = Points::None;
+        self.transparent = self.check.sharing == Sharing::OfAsx;
+    }
+
+    /// From now on polls are left at operations.
+    fn at_operations(&mut self) {
+        self.transparent = self.check.sharing != Sharing::Anything && !self.shares_more;
+        self.points = if self.transparent { Points::Used } else { Points::All };
+    }
+
+    /// What was proved was so at this grain.
+    fn prove(&mut self, grain: Grain) {
+        let shares_anything = !self.transparent;
+        let proof = |Certificate { classes, hash }| Proof { grain, shares_anything, classes, hash };
+        self.proof = self.exhausted.take().map(proof);
+    }
+
+    /// Whether the time is up, or there were as many runs as there may be.
+    fn is_late(&mut self) -> bool {
+        let part = match (self.cancels, self.faults, self.network.is_none()) {
+            (true, ..) => "with cancels",
+            (_, true, _) => "with faults",
+            (_, _, false) => "with faults of the network",
+            _ => "in other orders",
+        };
+        self.telling.look(self.runs, part);
+        let most = self.check.most_runs();
+        if self.work.1.is_some_and(|most| self.work.0 >= most) {
+            return true;
+        }
+        let stopped = match self.end {
+            _ if self.runs >= most => Some(Stopped::Runs(most)),
+            Some(end) if Instant::now() >= end => self.check.time.map(Stopped::Time),
+            _ => None,
+        };
+        self.stopped = self.stopped.or(stopped);
+        stopped.is_some()
     }
 
     /// Runs what a strategy chooses, so many times at most.
@@ -238,6 +370,7 @@ where
     fn disturb_everywhere(&mut self) -> Option<Failure> {
         let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
         let proof = self.proof;
+        self.at_polls();
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         let which = usize::from(self.faults);
@@ -245,6 +378,7 @@ where
         self.coverage[which] = Some(counted(&self.machine));
         let most = self.check.runs.saturating_mul(OTHER_ORDERS);
         let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
+        let failure = failure.or_else(|| self.disturb_operations());
         // Other orders have other places, which count once all of them were run.
         let all = counted(&self.machine);
         if all.0 == all.1 {
@@ -255,27 +389,68 @@ where
         failure
     }
 
+    /// Disturbances between operations too, about one a run, in random orders.
+    fn disturb_operations(&mut self) -> Option<Failure> {
+        if !self.has_points() || self.check.grain == Some(Grain::Poll) {
+            return None;
+        }
+        (self.points, self.transparent) = (Points::All, false);
+        let share = self.check.runs.div_ceil(4);
+        let failure = [How::Random, How::Pct(3)].iter().find_map(|how| self.with(*how, share));
+        if failure.is_none() {
+            self.at_polls();
+        }
+        failure
+    }
+
+    /// What may go wrong in the network: each fault alone wherever it may be in the usual order,
+    /// then several in other orders.
+    fn break_network(&mut self) -> Option<Failure> {
+        let proof = self.proof;
+        self.at_polls();
+        self.network = self.check.network;
+        self.how = How::Bounded;
+        let failure = self.try_all(Everywhere::default(), u64::MAX);
+        self.coverage[2] = Some(self.machine.network());
+        let share = self.check.runs.div_ceil(4);
+        let ways = match self.check.workers {
+            0 => &[How::Random, How::Pct(3), How::Pos, How::Uniform][..],
+            // Which worker goes is drawn at random by all of them.
+            _ => &[How::Random; 4],
+        };
+        let failure = failure.or_else(|| ways.iter().find_map(|how| self.with(*how, share)));
+        let failure = failure.or_else(|| self.disturb_operations());
+        if failure.is_none() {
+            self.network = Faults::none();
+        }
+        self.proof = proof;
+        failure
+    }
+
     fn try_all(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
         let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(strategy));
         let proves = self.check.how == How::Mixed && self.how == How::Dpor;
         let mut rounds = 0;
         for _ in 0..most {
-            if self.end.is_some_and(|end| Instant::now() >= end) {
+            if self.is_late() {
                 return None;
             }
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
                 break;
             }
-            let is_first = self.runs == 0 && !self.cancels && !self.faults;
+            let is_first =
+                self.runs == 0 && !self.cancels && !self.faults && self.network.is_none();
             self.brief = is_first;
             let failure = self.once(&mut strategy, is_first);
             self.brief = false;
             self.runs += 1;
+            self.work.0 += self.machine.taken();
             if failure.is_some() {
                 return failure;
             }
             if is_first {
                 self.first = Some(self.machine.seen(None));
+                self.first_points = self.points;
                 if let Some(failure) = self.repeat_first() {
                     return Some(failure);
                 }
@@ -285,13 +460,13 @@ where
                 return None;
             }
             if self.runs.is_multiple_of(LOOK) && self.is_astray(&strategy) {
-                return Some(self.astray());
+                return self.led_astray();
             }
         }
         if self.is_astray(&strategy) {
-            return Some(self.astray());
+            return self.led_astray();
         }
-        self.proof = strategy?.progress().exhausted;
+        self.exhausted = strategy?.progress().exhausted;
         None
     }
 
@@ -300,15 +475,19 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { workers, tie_break, steps, latency, transparent, late_clocks, .. } =
-            *self.check;
+        let Check { workers, tie_break, steps, grows, latency, late_clocks, .. } = *self.check;
+        let points = self.points;
+        let transparent = self.transparent;
         let program = &self.check.program;
         let cancels = self.cancels;
         let faults = self.faults;
         let until = self.until;
         let brief = self.brief;
-        let with = Plan { workers, tie_break, steps, latency, cancels, faults, ..Plan::default() };
-        let plan = Plan { late_clocks, transparent, trail, brief, until, ..with };
+        let with = Plan { workers, tie_break, steps, grows, latency, ..Plan::default() };
+        let with = Plan { cancels, faults, ..with };
+        let network = self.network;
+        let with = Plan { late_clocks, network, points, transparent, ..with };
+        let plan = Plan { trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),
             false => value.judge(),
@@ -341,10 +520,12 @@ where
     /// Makes the first run, which passed, again: a failure if it goes another way.
     fn repeat_first(&mut self) -> Option<Failure> {
         let first = self.first.take()?;
-        let disturbs = (self.cancels, self.faults);
-        (self.cancels, self.faults) = (false, false);
+        let disturbs = (self.cancels, self.faults, self.network);
+        (self.cancels, self.faults, self.network) = (false, false, Faults::none());
+        let points = std::mem::replace(&mut self.points, self.first_points);
         let again = self.again(&first.log);
-        (self.cancels, self.faults) = disturbs;
+        self.points = points;
+        (self.cancels, self.faults, self.network) = disturbs;
         let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
         self.first = Some(first);
         failure
@@ -385,6 +566,17 @@ where
     fn is_astray(&self, strategy: &Option<Box<dyn Strategy + Send>>) -> bool {
         let diverged = strategy.as_ref().is_some_and(|strategy| strategy.progress().diverged > 0);
         diverged && !self.machine.overrules()
+    }
+
+    /// The program went another way than before: a failure, unless it was taken for granted that
+    /// its tasks share nothing but things of asx. Then it is known now that they do.
+    fn led_astray(&mut self) -> Option<Failure> {
+        let is_assumed = self.transparent && self.check.sharing == Sharing::ByGrain;
+        if is_assumed {
+            self.shares_more = true;
+            return None;
+        }
+        Some(self.astray())
     }
 
     /// The program went another way than before: where, if that happens again.
@@ -446,12 +638,12 @@ where
             }
         };
         let log = self.machine.log();
-        let token = schedule.token_of(self.grain);
+        let token = schedule.token_of(self.points);
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
-        let strategy = match self.grain {
-            Grain::Poll => self.how.to_string(),
-            Grain::Operation => format!("{}, one operation a poll", self.how),
+        let strategy = match self.points {
+            Points::None => self.how.to_string(),
+            Points::All | Points::Used => format!("{} at {}", self.how, Grain::Operation),
         };
         let seed = self.check.seed;
         let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);
@@ -498,15 +690,13 @@ where
     /// A machine that records the events of its one run.
     fn recording(&self) -> Machine {
         let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
-        machine(self.check.name.as_deref(), settings, self.grain)
+        machine(self.check, settings)
     }
 }
 
-fn machine(name: Option<&str>, journal: Option<Recording>, grain: Grain) -> Machine {
-    let operations = match grain {
-        Grain::Poll => u32::MAX,
-        Grain::Operation => 1,
-    };
-    let settings = Settings { operations, journal, ..Settings::default() };
-    Machine::new(name.unwrap_or("a check"), settings)
+fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {
+    let settings = Settings { operations: u32::MAX, journal, ..Settings::default() };
+    let machine = Machine::new(check.name.as_deref().unwrap_or("a check"), settings);
+    machine.set_names(check.names.clone());
+    machine
 }

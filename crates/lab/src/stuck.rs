@@ -57,7 +57,9 @@ pub(crate) fn explain(all: &Standstill) -> Finding {
 
 /// Why a run has not ended after so many polls.
 pub(crate) fn endless(all: &Standstill, steps: u64) -> Finding {
-    let message = || format!("not over after {steps} polls");
+    let message = || {
+        format!("not over after {steps} polls; if it needs more to end, `.steps(..)` allows them")
+    };
     special(all, true)
         .unwrap_or_else(|| Finding::new(Kind::Livelock, message()).with_detail(&lines(all)))
 }

@@ -1,7 +1,9 @@
 //! Schedules in words.
 
 use crate::explore::{Decision, Decisions, Deviation, Point, TaskPath};
+use crate::host::Made;
 use crate::machine::Machine;
+use crate::net::is_carrier;
 
 /// What the tasks of the last run are called.
 pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String {
@@ -12,9 +14,12 @@ pub(crate) fn namer(machine: &Machine) -> impl Fn(TaskPath) -> String {
 pub(crate) fn words(
     log: &Decisions,
     name: impl Fn(TaskPath) -> String,
-    faults: &[&'static str],
+    faults: &[Made],
 ) -> Vec<String> {
-    let mut faults = faults.iter();
+    let [mut of_network, mut faults] = [true, false].map(|is_network| {
+        let texts = faults.iter().filter(move |made| made.is_network == is_network);
+        texts.map(|made| made.text.as_ref())
+    });
     let tasks = log.list().iter().filter_map(|decision| match decision {
         Decision::Task { path, .. } => Some(*path),
         Decision::Pick { .. } => None,
@@ -31,8 +36,17 @@ pub(crate) fn words(
                 let when = if nth == 0 { "before" } else { "after" };
                 format!("cancel `{task}` {when} its poll {}{times}", step + 1)
             }
+            Deviation::Pick { of, step, point: Point::Network, .. } => {
+                let fault = of_network.next().unwrap_or("a fault of the network");
+                match tagged.iter().find(|task| task.0 == of) {
+                    Some((_, path)) if !is_carrier(*path) => {
+                        format!("{fault} in poll {} of `{}`", step + 1, name(*path))
+                    }
+                    _ => String::from(fault),
+                }
+            }
             Deviation::Pick { of, step, point: Point::Fault, .. } => {
-                let fault = faults.next().unwrap_or(&"a fault");
+                let fault = faults.next().unwrap_or("a fault");
                 match called(of) {
                     Some(task) => format!("{fault} in poll {} of `{task}`", step + 1),
                     None => format!("{fault} before the first poll"),

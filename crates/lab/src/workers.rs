@@ -25,7 +25,7 @@ use asx_runtime::{Begun, Core, Dispatch, Host, Region, RunContext, Runnable, Set
 ///
 /// ```
 /// use asx_kernel::choose::First;
-/// use asx_lab::workers::{Setup, Workers};
+/// use asx::lab::workers::{Setup, Workers};
 /// let mut run = Workers::new(Setup::default(), Box::new(First));
 /// assert_eq!(run.step(), None);
 /// ```
@@ -245,6 +245,11 @@ impl Lanes {
         Some(decision)
     }
 
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
     /// What still waits.
     pub(crate) fn into_entries(mut self) -> Vec<Runnable> {
         let tickets = std::mem::take(&mut self.tickets).into_values();
@@ -342,7 +347,7 @@ mod tests {
     #[test]
     fn another_thread_is_no_worker_even_while_one_polls() {
         let mut run = Workers::new(Setup::default(), Box::new(First));
-        let root = RegionProbe(run.root().clone());
+        let root = RegionProbe::of(run.root().clone());
         let (_, scope) = root.open_scope(Policy::CollectAll, Budget::INFINITE).unwrap();
         let other = scope.clone();
         let mut task = scope.spawn(async move |_cx: Cx| {

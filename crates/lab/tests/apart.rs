@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use asx_lab::{How, Kind, Report, check};
+use asx_lab::{Grain, How, Kind, Report, check};
 use asx_runtime::sync::{Mutex, Notify, OnceCell, Semaphore};
 use asx_runtime::{Cancelled, Cx, Scope, channel};
 
 /// What there is to find, with all that polls have in common known.
 fn search<B: Future<Output = Result<(), Cancelled>>>(program: impl Fn(Cx) -> B) -> Report {
-    check(program).how(How::Dpor).transparent().run()
+    check(program).how(How::Dpor).grain(Grain::Poll).transparent().run()
 }
 
 /// How many orders are told apart in a program that is right.
@@ -28,13 +28,13 @@ fn found<B: Future<Output = Result<(), Cancelled>>>(program: impl Fn(Cx) -> B) -
 async fn lockers(cx: Cx, locks: [&'static Mutex<u32>; 2]) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for lock in locks {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for _ in 0..2 {
                     let _guard = lock.lock(&cx).await?;
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -61,13 +61,13 @@ fn channels_that_one_task_makes_in_two_polls_are_told_apart() {
         let (other, _spare) = if split { (two, one.clone()) } else { (one.clone(), two) };
         cx.scope(async |s: Scope<Cancelled>| {
             for tx in [one, other] {
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     for number in 0..2 {
                         let _ = tx.try_send(number);
                         cx.yield_now().await;
                     }
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -85,11 +85,11 @@ fn locks_of_a_run_are_told_apart_by_where_they_are_made() {
         let other = if split { other } else { one.clone() };
         cx.scope(async |s: Scope<Cancelled>| {
             for lock in [one, other] {
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let _guard = lock.lock(&cx).await?;
                     cx.yield_now().await;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -104,13 +104,13 @@ async fn crossed(cx: Cx, locks: [Arc<Mutex<u32>>; 2]) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for order in [[0, 1], [1, 0]] {
             let [first, second] = order.map(|at: usize| locks[at].clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let one = first.lock(&cx).await?;
                 cx.yield_now().await;
                 let two = second.lock(&cx).await?;
                 drop((one, two));
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -142,14 +142,14 @@ async fn act_and_look<T: Send + Sync + 'static>(
     let thing = Arc::new(thing);
     let other = thing.clone();
     cx.scope(async |s: Scope<Cancelled>| {
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             assert!(!look(&other), "seen");
             Ok(())
-        }));
-        drop(s.spawn(async move |_cx: Cx| {
+        });
+        s.spawn(async move |_cx: Cx| {
             act(&thing);
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -181,16 +181,16 @@ fn a_notification_before_and_after_a_wait_was_made_are_two_orders() {
         cx.scope(async |s: Scope<Cancelled>| {
             let notify = Arc::new(Notify::new());
             let other = notify.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let notified = other.notified(&cx);
                 cx.yield_now().await;
                 notified.await?;
                 Ok(())
-            }));
-            drop(s.spawn(async move |_cx: Cx| {
+            });
+            s.spawn(async move |_cx: Cx| {
                 notify.notify_waiters();
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await

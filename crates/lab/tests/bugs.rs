@@ -11,18 +11,18 @@ async fn lost_wakeup(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let ready = Arc::new((Notify::new(), AtomicBool::new(false)));
         let other = ready.clone();
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             other.1.store(true, Relaxed);
             other.0.notify_waiters();
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             if !ready.1.load(Relaxed) {
                 cx.yield_now().await;
                 ready.0.notified(&cx).await?;
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -44,7 +44,7 @@ async fn crossed(cx: Cx) -> Result<(), Cancelled> {
         let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
         for swap in [false, true] {
             let locks = locks.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let (first, second) =
                     if swap { (&locks.1, &locks.0) } else { (&locks.0, &locks.1) };
                 let mut first = first.lock(&cx).await?;
@@ -53,7 +53,7 @@ async fn crossed(cx: Cx) -> Result<(), Cancelled> {
                 *first += 1;
                 *second += 1;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -74,12 +74,12 @@ async fn check_then_act(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let before = count.load(Relaxed);
                 cx.yield_now().await;
                 count.store(before + 1, Relaxed);
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -104,7 +104,7 @@ fn cancels_are_tried_everywhere() {
 async fn bad_finalizer(cx: &Cx) -> Outcome<(), Cancelled> {
     let scope = cx.try_scope(async |s: Scope<Cancelled>| {
         let _ = s.defer(async |_cx: Cx| panic!("in the last thing it does"));
-        drop(s.spawn(async |cx: Cx| cx.checkpoint()));
+        s.spawn(async |cx: Cx| cx.checkpoint());
         Ok(())
     });
     scope.await
@@ -196,7 +196,7 @@ fn who_goes_after_a_cancel_is_one_who_can() {
             let failed: Result<(), Failed> = cx
                 .scope(async |s: Scope<Failed>| {
                     for task in 0..6 {
-                        drop(s.spawn(async move |cx: Cx| {
+                        s.spawn(async move |cx: Cx| {
                             for step in 0..4 {
                                 cx.yield_now().await;
                                 if task == 3 && step == 2 {
@@ -205,7 +205,7 @@ fn who_goes_after_a_cancel_is_one_who_can() {
                                 cx.checkpoint()?;
                             }
                             Ok(())
-                        }));
+                        });
                     }
                     Ok(())
                 })

@@ -17,12 +17,12 @@ async fn two_polls_each(cx: Cx, who: impl FnOnce(&[u32])) -> Result<(), Cancelle
     cx.scope(async |s: Scope<Cancelled>| {
         for task in 0..3 {
             let polled = polled.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 polled.lock().expect("no panic").push(task);
                 cx.yield_now().await;
                 polled.lock().expect("no panic").push(task);
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -80,12 +80,12 @@ async fn check_then_act(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let shared = shared.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let read = shared.load(Relaxed);
                 cx.yield_now().await;
                 shared.store(read + 1, Relaxed);
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -110,14 +110,14 @@ fn cancels_and_faults_go_with_workers() {
     let program = async |cx: Cx| {
         let (tx, mut rx) = asx_runtime::channel::bounded::<u32>(1);
         cx.scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for value in 0..2 {
                     if tx.send(&cx, value).await.is_err() {
                         break;
                     }
                 }
                 Ok(())
-            }));
+            });
             let mut next = 0;
             while let Ok(value) = rx.recv(&cx).await {
                 assert_eq!(value, next);

@@ -41,8 +41,8 @@ async fn crossed(cx: Cx, limit: Option<Duration>) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let locks = Arc::new((Mutex::new(0), Mutex::new(0)));
         let other = locks.clone();
-        drop(s.task("left").spawn(async move |cx: Cx| both(&cx, &locks.0, &locks.1).await));
-        drop(s.task("right").spawn(async move |cx: Cx| {
+        s.task("left").spawn(async move |cx: Cx| both(&cx, &locks.0, &locks.1).await);
+        s.task("right").spawn(async move |cx: Cx| {
             match limit {
                 None => both(&cx, &other.1, &other.0).await?,
                 Some(limit) => {
@@ -50,7 +50,7 @@ async fn crossed(cx: Cx, limit: Option<Duration>) -> Result<(), Cancelled> {
                 }
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -160,12 +160,12 @@ fn readers_that_want_to_write_are_told() {
                 let lock = Arc::new(RwLock::new(0));
                 for _ in 0..2 {
                     let lock = lock.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let read = lock.read(&cx).await?;
                         cx.yield_now().await;
                         *lock.write(&cx).await? = *read + 1;
                         Ok(())
-                    }));
+                    });
                 }
                 Ok(())
             })
@@ -183,17 +183,17 @@ fn a_reader_behind_a_writer_that_waits_for_it_is_told() {
             cx.scope(async |s: Scope<Cancelled>| {
                 let lock = Arc::new(RwLock::new(0));
                 let other = lock.clone();
-                drop(s.task("writer").spawn(async move |cx: Cx| {
+                s.task("writer").spawn(async move |cx: Cx| {
                     *other.write(&cx).await? += 1;
                     Ok(())
-                }));
-                drop(s.task("reader").spawn(async move |cx: Cx| {
+                });
+                s.task("reader").spawn(async move |cx: Cx| {
                     let once = lock.read(&cx).await?;
                     cx.yield_now().await;
                     let twice = lock.read(&cx).await?;
                     assert_eq!(*once, *twice);
                     Ok(())
-                }));
+                });
                 Ok(())
             })
             .await
@@ -270,11 +270,11 @@ fn a_circle_that_somebody_breaks_is_no_deadlock() {
             let one = Arc::new(Semaphore::new(1));
             for _ in 0..3 {
                 let Ok(permit) = one.acquire_owned(&cx).await else { break };
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.sleep(SECOND).await?;
                     drop(permit);
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -289,12 +289,12 @@ fn one_of_several_permits_that_comes_back_ends_a_wait() {
         cx.scope(async |s: Scope<Cancelled>| {
             let two = Arc::new(Semaphore::new(2));
             let other = two.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let permit = other.acquire(&cx).await;
                 cx.sleep(9 * SECOND).await?;
                 drop(permit);
                 Ok(())
-            }));
+            });
             cx.sleep(SECOND).await?;
             let one = two.acquire(&cx).await;
             let both = two.acquire(&cx).await;
@@ -336,11 +336,11 @@ fn a_failure_of_another_kind_tells_the_circle_that_led_to_it() {
     let report = check(async |cx: Cx| {
         let (tx, mut rx) = channel::bounded::<()>(1);
         cx.scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 crossed(cx.clone(), None).await?;
                 let _ = tx.send(&cx, ()).await;
                 Ok(())
-            }));
+            });
             let done = cx.timeout(9 * SECOND, async |cx| rx.recv(cx).await).await;
             assert!(done.is_ok(), "not done in time");
             Ok(())

@@ -57,13 +57,13 @@ async fn gullible(cx: Cx) -> Result<(), Cancelled> {
     let shared = Arc::new(Mutex::new((false, None::<Waker>)));
     let other = shared.clone();
     cx.scope(async |s| {
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             cx.sleep(1.secs()).await?;
             let mut shared = other.lock().expect("no panic");
             shared.0 = true;
             shared.1.take().into_iter().for_each(Waker::wake);
             Ok(())
-        }));
+        });
         poll_fn(|task| {
             let (is_done, waker) = &mut *shared.lock().expect("no panic");
             if waker.is_none() && !*is_done {
@@ -92,13 +92,13 @@ fn what_asx_has_does_not_mind_wakes_and_late_clocks() {
         let (tx, mut rx) = channel::bounded::<u32>(1);
         let got = cx
             .scope(async |s| {
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     for value in 0..3 {
                         cx.sleep(1.secs()).await?;
                         let _ = tx.send(&cx, value).await;
                     }
                     Ok(())
-                }));
+                });
                 let mut got = Vec::new();
                 while let Ok(value) = rx.recv(&cx).await {
                     got.push(value);

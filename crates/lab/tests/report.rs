@@ -4,26 +4,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use asx_kernel::journal::EventKind;
-use asx_lab::{Found, How, Kind, Report, check, report};
+use asx_kernel::journal::{Event, EventKind};
+use asx_lab::{Found, Grain, How, Kind, Report, check, report};
+use asx_report::notes::{LOCK_RELEASED, LOCK_TAKEN, TASK_GOES_ON, TASK_WAITS};
+use asx_report::{Cause, TEARDOWN};
 use asx_runtime::sync::Mutex;
 use asx_runtime::time::DurationExt;
 use asx_runtime::{Cancelled, Cx, Scope, channel};
-use asx_trace::{Class, Reader, Record, verify};
+use asx_trace::{Class, Header, HostEvent, Reader, Record, Value, verify};
 
 /// Two tasks, one of which must be first.
 async fn in_order(cx: Cx) -> Result<(), Cancelled> {
     let written = Arc::new(AtomicBool::new(false));
     cx.scope(async |s: Scope<Cancelled>| {
         let write = written.clone();
-        drop(s.task("writer").spawn(async move |_cx: Cx| {
+        s.task("writer").spawn(async move |_cx: Cx| {
             write.store(true, Relaxed);
             Ok(())
-        }));
-        drop(s.task("reader").spawn(async move |_cx: Cx| {
+        });
+        s.task("reader").spawn(async move |_cx: Cx| {
             assert!(written.load(Relaxed), "nothing to read");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -35,12 +37,12 @@ async fn unsafe_when_cancelled(cx: Cx) -> Result<(), Cancelled> {
     let (took, keeps) = (taken.clone(), kept.clone());
     let result: Result<(), Cancelled> = cx
         .scope(async |s: Scope<Cancelled>| {
-            drop(s.task("mover").spawn(async move |cx: Cx| {
+            s.task("mover").spawn(async move |cx: Cx| {
                 took.fetch_add(1, Relaxed);
                 cx.sleep(1.millis()).await?;
                 keeps.fetch_add(1, Relaxed);
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await;
@@ -51,6 +53,9 @@ async fn unsafe_when_cancelled(cx: Cx) -> Result<(), Cancelled> {
 fn failure(report: Report) -> Found {
     report.failure.expect("a failure")
 }
+
+/// What stands behind the tokens of `orders::in_order`, and of no other test.
+const MARK: &str = "c11d";
 
 #[test]
 fn tasks_are_called_by_name_and_by_where_they_were_spawned() {
@@ -68,7 +73,7 @@ fn tasks_are_called_by_name_and_by_where_they_were_spawned() {
         format!("panic at step 2 in `reader (main/2)` at {place}: nothing to read"),
         "when the usual order of polls is changed like this:".into(),
         "  at step 2 run `reader (main/2)` instead of `writer (main/1)`".into(),
-        format!("to see it again: ASX_REPLAY={token} cargo test orders::in_order"),
+        format!("to see it again: ASX_REPLAY={token}.{MARK} cargo test orders::in_order"),
     ];
     assert_eq!(lines, expected);
 }
@@ -108,12 +113,176 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn records(found: &Found, dir: &str) -> Vec<Record> {
+    written(found, dir).1
+}
+
+/// The trace of a failure, as it is in its file.
+fn written(found: &Found, dir: &str) -> (Header, Vec<Record>) {
     let paths = report::write(found, &folder(dir)).expect("files");
     let trace = paths.iter().find(|path| path.extension().is_some_and(|it| it == "jsonl"));
     let bytes = std::fs::read(trace.expect("a trace")).expect("a file");
     let report = verify(&mut Reader::open(&bytes[..]).expect("a header"), true);
     assert!(report.holds(), "{:?}", report.violations);
-    Reader::open(&bytes[..]).expect("a header").map(|record| record.expect("a record")).collect()
+    let reader = Reader::open(&bytes[..]).expect("a header");
+    (reader.header().clone(), reader.map(|record| record.expect("a record")).collect())
+}
+
+/// Two who take two locks, one from the left and one from the right.
+async fn two_locks(cx: Cx) -> Result<(), Cancelled> {
+    let locks = Arc::new([Mutex::new(()), Mutex::new(())]);
+    cx.scope(async |s: Scope<Cancelled>| {
+        for (name, first) in [("left", 0), ("right", 1)] {
+            let locks = locks.clone();
+            drop(s.task(name).spawn(async move |cx: Cx| {
+                let _one = locks[first].lock(&cx).await?;
+                let _two = locks[1 - first].lock(&cx).await?;
+                Ok(())
+            }));
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_trace_says_why_the_run_failed_and_how_to_see_it_again() {
+    let found = failure(check(two_locks).name("two_locks").run());
+    let (header, _) = written(&found, "why");
+    let cause = Cause::of(&header).expect("a cause");
+    assert_eq!(cause.kind, "deadlock");
+    assert_eq!(cause.message, "`left (main/1)` and `right (main/2)` wait for each other");
+    assert_eq!(cause.step, Some(found.failure.step.to_string()));
+    assert_eq!((cause.changes, cause.task), (found.words.clone(), None));
+    let replay = cause.replay.expect("a command");
+    assert!(replay.starts_with(&format!("ASX_REPLAY={}.", found.token)), "{replay}");
+    assert!(replay.ends_with(" cargo test two_locks"), "{replay}");
+    let first = "`left (main/1)` waits for what `right (main/2)` took at crates/lab/tests/";
+    assert!(cause.detail[0].starts_with(first), "{:?}", cause.detail);
+    let panics = failure(check(in_order).run());
+    let cause = Cause::of(&written(&panics, "why").0).expect("a cause");
+    assert_eq!((&*cause.kind, cause.task.as_deref()), ("panic", Some("reader (main/2)")));
+    assert_eq!(cause.place, panics.failure.place);
+}
+
+/// What was noted beside the events: kind, task, expression.
+fn notes(records: &[Record]) -> Vec<(&str, u64, &str)> {
+    let of = |host: &HostEvent, name: &str| {
+        host.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    let hosts = records.iter().filter_map(|record| match record {
+        Record::Host(host) => Some(host),
+        _ => None,
+    });
+    hosts
+        .map(|host| {
+            let Some(Value::Number(task)) = of(host, "task") else { panic!("{host:?}") };
+            let what = host.fields.iter().find(|(known, _)| known == "what");
+            let what = match what {
+                Some((_, Value::Text(what))) => what.as_str(),
+                _ => "",
+            };
+            (host.kind.as_str(), task, what)
+        })
+        .collect()
+}
+
+#[test]
+fn waits_and_locks_are_noted_beside_the_events() {
+    let found = failure(check(two_locks).name("two_locks").run());
+    let records = records(&found, "noted");
+    let seen = notes(&records);
+    for (task, nth) in [(2, "locks[..].lock"), (3, "locks[..].lock")] {
+        assert!(seen.contains(&(LOCK_TAKEN, task, nth)), "{seen:?}");
+        assert!(seen.contains(&(TASK_WAITS, task, nth)), "{seen:?}");
+    }
+    assert!(seen.contains(&(TASK_WAITS, 1, "cx.scope")), "{seen:?}");
+    // A wait that is over and a lock that is free again.
+    let found = failure(
+        check(async |cx: Cx| {
+            let lock = Mutex::new(());
+            let guard = lock.lock(&cx).await;
+            cx.sleep(1.millis()).await.expect("nobody cancels");
+            drop(guard);
+            cx.yield_now().await;
+            assert!(cx.is_stopping(), "over");
+        })
+        .run(),
+    );
+    let records = self::records(&found, "noted");
+    let seen: Vec<_> = notes(&records).into_iter().map(|(kind, _, what)| (kind, what)).collect();
+    let expected = [
+        (TASK_WAITS, "cx.sleep"),
+        (LOCK_TAKEN, "lock.lock"),
+        (TASK_GOES_ON, ""),
+        (LOCK_RELEASED, ""),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_panic_in_the_body_of_a_scope_is_where_its_task_was_polled() {
+    let found = failure(
+        check(async |cx: Cx| {
+            cx.scope(async |s: Scope<Cancelled>| {
+                drop(s.task("other").spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await)));
+                cx.yield_now().await;
+                assert!(cx.is_stopping(), "in the body");
+                Ok(())
+            })
+            .await
+        })
+        .run(),
+    );
+    let records = records(&found, "body");
+    let at = records.iter().position(|record| matches!(record, Record::Mark(_))).expect("a mark");
+    let Record::Event(event) = &records[at - 1] else { panic!("{:?}", records[at - 1]) };
+    assert_eq!(event.subject.task, Some(1), "not the other, which it cancels: {event:?}");
+}
+
+#[test]
+fn what_the_lab_does_to_end_a_run_is_told_apart() {
+    let stuck = failure(check(two_locks).run());
+    let (header, records) = written(&stuck, "torn");
+    let seq = header.meta.iter().find(|(name, _)| name == TEARDOWN).map(|(_, seq)| seq.parse());
+    let Some(Ok(seq)) = seq else { panic!("{:?}", header.meta) };
+    let events = records.iter().filter_map(|record| match record {
+        Record::Event(event) => Some(event),
+        _ => None,
+    });
+    let (before, after): (Vec<&Event>, Vec<&Event>) = events.partition(|event| event.seq < seq);
+    assert!(matches!(after[0].kind, EventKind::SoftStop {}), "{:?}", after[0]);
+    let forced = |kind: EventKind| matches!(kind, EventKind::GraceExpired {});
+    assert!(!before.iter().any(|event| forced(event.kind)));
+    assert!(after.iter().any(|event| forced(event.kind)));
+    // A program that panics ends by itself.
+    let (header, _) = written(&failure(check(in_order).run()), "torn");
+    assert!(!header.meta.iter().any(|(name, _)| name == TEARDOWN), "{:?}", header.meta);
+}
+
+#[test]
+fn files_of_checks_without_a_name_are_told_apart() {
+    let fails =
+        |text: &'static str| failure(check(move |_cx: Cx| async move { Err::<(), _>(text) }).run());
+    let (one, other) = (fails("one"), fails("other"));
+    assert_eq!(one.token, other.token, "in the same order");
+    let dir = folder("unnamed");
+    let [first, second] = [&one, &other].map(|found| report::write(found, &dir).expect("files"));
+    assert_ne!(first, second);
+    assert_eq!(report::write(&one, &dir).expect("files"), first, "again the same");
+    let name = first[0].file_name().expect("a name").to_string_lossy();
+    assert!(name.starts_with("files_of_checks_without_a_name_are_told_apart-"), "{name}");
+}
+
+#[test]
+fn scopes_are_called_by_whose_they_are() {
+    let records = records(&failure(check(two_locks).run()), "scopes");
+    let names: Vec<_> = (records.iter())
+        .filter_map(|record| match record {
+            Record::Label(label) if label.class == Class::Region => Some(&*label.text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["runtime", "program", "scope of main"]);
 }
 
 #[test]
@@ -178,13 +347,13 @@ async fn counted(cx: Cx, odd: impl Fn() -> bool + Send + Sync + 'static) {
         .scope(async |s: Scope<Cancelled>| {
             for _ in 0..2 {
                 let odd = odd.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     if odd() {
                         cx.yield_now().await;
                     }
                     cx.yield_now().await;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -223,6 +392,7 @@ fn a_step_that_touches_something_else_is_noticed() {
             }
         })
         .how(how)
+        .grain(Grain::Poll)
         .run();
         let found = failure(report);
         assert_eq!((found.failure.finding.kind, found.failure.step), (Kind::Nondeterminism, 1));
@@ -237,17 +407,17 @@ fn a_timer_that_few_orders_have_is_no_difference_between_equal_runs() {
             let lock = Arc::new(Mutex::new(false));
             cx.scope(async |s: Scope<Cancelled>| {
                 let first = lock.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     *first.lock(&cx).await? = true;
                     Ok(())
-                }));
-                drop(s.spawn(async move |cx: Cx| {
+                });
+                s.spawn(async move |cx: Cx| {
                     let is_late = *lock.lock(&cx).await?;
                     if !is_late {
                         cx.sleep(1.millis()).await?;
                     }
                     Ok(())
-                }));
+                });
                 Ok(())
             })
             .await
@@ -270,6 +440,7 @@ fn a_failure_that_does_not_come_again_is_not_deterministic() {
             async move { assert_ne!(run, 5, "unlucky") }
         })
         .how(How::Random)
+        .grain(Grain::Poll)
         .run(),
     );
     assert_eq!((found.failure.finding.kind, found.run), (Kind::Nondeterminism, 5), "{found}");
@@ -288,6 +459,7 @@ fn a_search_that_is_led_astray_says_so() {
             counted(cx, move || run > 3 && run.is_multiple_of(2))
         })
         .how(how)
+        .grain(Grain::Poll)
         .run();
         let found = failure(report);
         assert_eq!(found.failure.finding.kind, Kind::Nondeterminism, "{how}: {found}");
@@ -332,10 +504,10 @@ fn random_numbers_are_of_the_task_not_of_the_order() {
         cx.scope(async |s: Scope<Cancelled>| {
             for n in 0..2 {
                 let seen = seen.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     seen.lock().unwrap().insert((n, cx.random(), cx.random()));
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -392,11 +564,11 @@ fn a_failure_between_two_operations_says_so() {
         cx.scope(async |s: Scope<Cancelled>| {
             for _ in 0..2 {
                 let lock = lock.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let before = *lock.lock(&cx).await?;
                     *lock.lock(&cx).await? = before + 1;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -405,8 +577,8 @@ fn a_failure_between_two_operations_says_so() {
         Ok::<_, Cancelled>(())
     };
     let found = check(program).run().failure.expect("an increment is lost");
-    assert!(found.to_string().contains("one operation a poll"), "{found}");
+    assert!(found.to_string().contains("at operation grain"), "{found}");
     assert!(check(program).replay(&found.token).expect("a token").failure.is_some());
-    // Who asks for one way of choosing gets that, and polls as they are.
-    assert!(check(program).how(How::Dfs).run().failure.is_none());
+    // Between the polls of a run nothing is lost.
+    assert!(check(program).grain(Grain::Poll).run().failure.is_none());
 }

@@ -5,7 +5,7 @@ mod program;
 use asx_lab::explore::{
     Bounded, Certificate, Dfs, Dpor, Limits, Pct, Pos, Progress, Random, Strategy, Uniform, Verdict,
 };
-use asx_lab::{How, check};
+use asx_lab::{Grain, How, check};
 use asx_runtime::{Cancelled, Cx, Scope};
 use program::known::{self, CANCELLED, CLAIMED_TWICE, NEEDLE};
 use program::{DEADLOCK, Machine, Op, Program};
@@ -136,12 +136,12 @@ fn a_switch_where_a_task_lets_others_go_first_is_no_preemption() {
 async fn polite(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
-            drop(s.spawn(async |cx: Cx| {
+            s.spawn(async |cx: Cx| {
                 for _ in 0..3 {
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -150,7 +150,8 @@ async fn polite(cx: Cx) -> Result<(), Cancelled> {
 
 #[test]
 fn yields_of_real_tasks_are_no_preemptions() {
-    let [all, bounded] = [How::Dfs, How::Bounded].map(|how| check(polite).how(how).run());
+    let [all, bounded] =
+        [How::Dfs, How::Bounded].map(|how| check(polite).how(how).grain(Grain::Poll).run());
     assert!(all.failure.is_none() && all.proof.is_some(), "{all}");
     // One level, which is everything; with another one there would be more runs.
     assert_eq!((bounded.runs, bounded.proof), (all.runs, all.proof));

@@ -19,19 +19,19 @@ async fn two_go_round(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for name in ["one", "two"] {
             let left = left.clone();
-            drop(s.task(name).spawn(async move |cx: Cx| {
+            s.task(name).spawn(async move |cx: Cx| {
                 while left.load(Relaxed) > 0 {
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
-        drop(s.task("worker").spawn(async move |cx: Cx| {
+        s.task("worker").spawn(async move |cx: Cx| {
             while left.fetch_sub(1, Relaxed) > 1 {
                 cx.yield_now().await;
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -46,12 +46,12 @@ fn two_that_go_round_do_not_keep_a_third_from_what_they_wait_for() {
 /// A worker goes round until it is told to stop, which is after a second.
 async fn until_told(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
-        drop(s.task("worker").spawn(async |cx: Cx| {
+        s.task("worker").spawn(async |cx: Cx| {
             while !cx.is_stopping() {
                 cx.yield_now().await;
             }
             Ok(())
-        }));
+        });
         cx.sleep(Duration::from_secs(1)).await?;
         s.stop();
         Ok(())
@@ -73,14 +73,14 @@ fn an_error_is_made_small_whatever_numbers_it_tells() {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
             for _ in 0..6 {
                 let sum = sum.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     for _ in 0..3 {
                         let before = sum.load(Relaxed);
                         cx.yield_now().await;
                         sum.store(before + 1, Relaxed);
                     }
                     Ok(())
-                }));
+                });
             }
             Ok(())
         });
@@ -98,10 +98,10 @@ fn a_leaked_guard_says_who_took_it() {
         check(async |cx: Cx| {
             cx.scope(async |s: Scope<Cancelled>| {
                 let lock = Arc::new(Mutex::new(()));
-                drop(s.task("careless").spawn(async move |cx: Cx| {
+                s.task("careless").spawn(async move |cx: Cx| {
                     std::mem::forget(lock.lock_owned(&cx).await?);
                     Ok(())
-                }));
+                });
                 Ok(())
             })
             .await
@@ -120,7 +120,7 @@ async fn last_comes_first(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for nth in 1..=4 {
             let (first, done) = (first.clone(), done.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let _ = first.compare_exchange(0, nth, Relaxed, Relaxed);
                 while done.load(Relaxed) == 0 && nth != 4 {
                     cx.yield_now().await;
@@ -128,7 +128,7 @@ async fn last_comes_first(cx: Cx) -> Result<(), Cancelled> {
                 cx.yield_now().await;
                 done.store(1, Relaxed);
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -141,4 +141,46 @@ async fn last_comes_first(cx: Cx) -> Result<(), Cancelled> {
 fn who_goes_round_does_not_keep_the_search_from_other_orders() {
     let found = failure(check(last_comes_first).run());
     assert!(found.run < 100 && found.schedule.deviations.len() <= 1, "{found}");
+}
+
+#[test]
+fn a_check_inside_a_check_is_named_as_that() {
+    let inner = async |_cx: Cx| {};
+    let found = failure(check(async |_cx: Cx| drop(check(inner).run())).run());
+    let message = &found.failure.finding.message;
+    assert!(message.starts_with("a check inside a program that is being checked"), "{found}");
+    // And it is over with it: the next check is one like any other.
+    assert!(check(inner).run().failure.is_none());
+}
+
+/// Panics, and again when it is dropped.
+struct PanicsAgain;
+
+impl Drop for PanicsAgain {
+    fn drop(&mut self) {
+        panic!("the second one");
+    }
+}
+
+/// The process ends, so it is another one.
+#[test]
+fn a_panic_while_panicking_tells_both() {
+    const NAME: &str = "a_panic_while_panicking_tells_both";
+    const INSIDE: &str = "ASX_LAB_TEST_PANICS_TWICE";
+    if std::env::var_os(INSIDE).is_some() {
+        let report = check(async |_cx: Cx| {
+            let _again = PanicsAgain;
+            assert!(std::env::var_os(INSIDE).is_none(), "the first one");
+        })
+        .run();
+        unreachable!("{report}");
+    }
+    let program = std::env::current_exe().expect("this test");
+    let mut test = std::process::Command::new(program);
+    let output = test.args([NAME, "--exact"]).env(INSIDE, "1").output().expect("it runs");
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    let first = told.find(": the first one").unwrap_or_else(|| panic!("no first in {told}"));
+    let second = told.find(": the second one").unwrap_or_else(|| panic!("no second in {told}"));
+    assert!(first < second && told.contains("telling.rs:"), "{told}");
 }

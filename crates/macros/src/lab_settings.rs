@@ -8,9 +8,10 @@ use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 
 use crate::settings::{parse_workers, value};
 
-const KNOWN: &str = "`seeds = 1000`, `seed = 7`, `strategy = \"mixed\"`, `steps = 10000`, \
-                     `time = \"2s\"`, `cancel = \"every await\"`, `faults`, `late_clocks`, \
-                     `virtual_workers = 2`, `transparent`, `native`, `workers = 4` and `lab`";
+const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"mixed\"`, \
+                     `steps = 10000`, `time = \"2s\"`, `cancel = \"every await\"`, `faults`, \
+                     `late_clocks`, `network`, `virtual_workers = 2`, `transparent`, `native`, \
+                     `workers = 4` and `lab`";
 
 const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
                           \"dpor\" and \"bounded\"";
@@ -20,6 +21,8 @@ const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"
 pub(crate) struct LabSettings {
     /// Calls of methods of the check.
     calls: Vec<TokenStream>,
+    /// Whether it was said how long to search.
+    has_time: bool,
     /// Whether it is to run in the lab where it runs on threads too.
     lab: bool,
     native: bool,
@@ -47,6 +50,7 @@ impl LabSettings {
             match setting {
                 Setting::Call(call) => {
                     settings.calls.push(call);
+                    settings.has_time |= key == "time";
                     for_lab.get_or_insert_with(|| key.clone());
                 }
                 Setting::Lab => settings.lab = true,
@@ -70,7 +74,9 @@ impl LabSettings {
     /// What is said to the check, if there is one.
     pub(crate) fn lab(&self) -> Option<TokenStream> {
         let calls = &self.calls;
-        (self.lab || !self.native).then(|| quote!(#(#calls)*))
+        let minute = quote!(.time(::core::time::Duration::from_secs(60)));
+        let time = (!self.has_time).then_some(minute);
+        (self.lab || !self.native).then(|| quote!(#time #(#calls)*))
     }
 
     /// The builder of the runtime, if there is one.
@@ -103,6 +109,10 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
             let runs = at_least_one(value(key, "1000", input)?)?;
             quote!(.runs(#runs))
         }
+        "total" => {
+            let runs = at_least_one(value(key, "10000", input)?)?;
+            quote!(.total(#runs))
+        }
         "seed" => {
             let literal: LitInt = value(key, "7", input)?;
             let seed = literal.base10_parse::<u64>();
@@ -127,6 +137,7 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         }
         "faults" => quote!(.faults()),
         "late_clocks" => quote!(.late_clocks()),
+        "network" => quote!(.network(::asx::lab::Faults::all())),
         "virtual_workers" => {
             let workers = parse_workers(value(key, "2", input)?)?;
             quote!(.workers(#workers))

@@ -13,6 +13,10 @@ mod test_fn;
 /// The function is `async` and takes the context as `cx: &Cx`, as `cx: Cx`, or not at all. It may
 /// return whatever a `main` may. When it returns, everything it started has ended.
 ///
+/// `cx.handle()` looks at the runtime and stops it. A `main` that was told to stop and did not end
+/// in the time it was given is ended by force: then a line on the error output names what was, and
+/// the process exits with the status 124 (`asx::ENDED_BY_FORCE`).
+///
 /// ```
 /// use asx::prelude::*;
 ///
@@ -58,18 +62,28 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// # }
 /// ```
 ///
+/// A test that takes long says every ten seconds how far it is. One that passes prints a line
+/// (`cargo test -- --show-output`): how many runs there were, how many of the cancels and faults
+/// were tried, and whether `total` or `time` has ended the search. With `ASX_REPLAY=token` the one
+/// schedule of a report is run; a token of another test, or one that no longer fits, fails the
+/// test.
+///
 /// Settings, in parentheses and separated by commas. For the lab:
 ///
-/// * `seeds = 1000` (or `runs = 1000`): how many runs at most; 1000 unless set.
+/// * `seeds = 1000` (or `runs = 1000`): how many runs at most without cancels and faults; 1000
+///   unless set. Those with come on top.
+/// * `total = 10000`: how many runs at most in all; ten times as many as `seeds` unless set.
 /// * `seed = 7`: where random choices come from; 0 unless set.
 /// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
 ///   `dfs`, `dpor`, `bounded`.
 /// * `steps = 10000`: how many polls a run may take before it counts as endless.
-/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known.
+/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. A minute unless set.
 /// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
 ///   cancel a run. Where there was a cancel, an error is as good as a value.
 /// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks
 ///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
+/// * `network`: then everything goes wrong that may in the simulated network on which `asx::net`
+///   runs in the lab: segments come late or in pieces, connections break, and so on.
 /// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.
 /// * `transparent`: tasks share nothing but channels, locks and other things of asx, so that far
 ///   fewer schedules have to be tried.
@@ -77,7 +91,7 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// Where else it runs:
 ///
 /// * `native`: on threads, once, and not in the lab: for what the lab can't control, such as
-///   sockets or other threads.
+///   other threads.
 /// * `workers = 4`: the same with so many threads.
 /// * `lab, native` or `lab, workers = 4`: first in the lab, then on threads.
 #[proc_macro_attribute]

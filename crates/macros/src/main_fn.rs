@@ -33,7 +33,7 @@ fn try_expand(settings: TokenStream, function: ItemFn) -> Result<TokenStream> {
         #vis fn #name() #output {
             #sig #block
             match #builder.build() {
-                ::std::result::Result::Ok(runtime) => runtime.block_on(#closure),
+                ::std::result::Result::Ok(runtime) => runtime.run_main(#closure),
                 ::std::result::Result::Err(error) => ::std::panic!("no runtime: {error}"),
             }
         }

@@ -27,8 +27,7 @@ pub struct View {
 /// A [`Suggestion`] is a governor that always says the same; [`Adaptive`] looks at what there is.
 ///
 /// ```
-/// use asx_kernel::lanes::Suggestion;
-/// use asx_native::{Governor, Runtime, View};
+/// use asx::{Governor, Runtime, Suggestion, View};
 /// struct Punctual;
 /// impl Governor for Punctual {
 ///     fn suggest(&self, view: View) -> Suggestion {
@@ -63,7 +62,7 @@ impl Governor for Suggestion {
 /// 4. no preference.
 ///
 /// ```
-/// use asx_native::{Adaptive, Runtime};
+/// use asx::{Adaptive, Runtime};
 /// let patient = Adaptive { closing: 1000, crowd: 1000, ..Adaptive::default() };
 /// let runtime = Runtime::builder().governor(patient).build()?;
 /// # Ok::<(), std::io::Error>(())

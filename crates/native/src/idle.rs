@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!            start_search              prepare_park     Watching: parked for a while; just one,
-//!   Active --------------> Searching --------------->             while another worker is Active
+//!   Active --------------> Searching --------------->     while another is Active, now and then
 //!          <--------------           <---------------   Asleep: parked until woken; the last one
 //!            found_work          notify_*, time over,           until the next timer is due
 //!                                cancel_park, shutdown
@@ -74,9 +74,9 @@
 //!    reactor and sees the event, or looks and is not parked. One that looks parks later, and then
 //!    tries the lock itself, or goes on looking from time to time as Active workers and watchers
 //!    do. So whoever is the last to look is in the reactor, or will be. One that left the reactor
-//!    for a task may be held up by that; so who sleeps beside it, where sockets are registered,
-//!    gets up after a while and tries the lock again. Those who parked before there were sockets do
-//!    not: the last searcher to find work wakes one of them if nobody else watches.
+//!    for a task may be held up by that; so one of those who sleep beside it gets up from time to
+//!    time and tries the lock again, while anything happens (`reactor/presence.rs`). If none does,
+//!    the last searcher to find work wakes one.
 //! 2. *The first source.* Without sources no worker sleeps in the reactor. Who registers one counts
 //!    it and then calls [`notify_remote`](Idle::notify_remote), as if it were work: a worker that
 //!    parks looks at the count after `prepare_park`, so by 1 of the list above it sees the count,
@@ -115,7 +115,8 @@ pub const MAX_WORKERS: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the worker is parked already, as far as the others know"]
 pub enum ParkKind {
-    /// For a short while, then it looks at the others' queues: some other worker is Active.
+    /// For a short while, then it looks at the others' queues: some other worker is Active, or was
+    /// just now.
     Watch,
     /// Until it is woken.
     Sleep,
@@ -245,12 +246,22 @@ impl Idle {
     /// it must look at all queues once more, and [`cancel_park`](Idle::cancel_park) if it sees
     /// anything; otherwise [`park`](Idle::park).
     pub fn prepare_park(&self, worker: usize) -> ParkKind {
+        self.prepare(worker, false)
+    }
+
+    /// [`prepare_park`](Idle::prepare_park) by a worker that watched, and would go on with it
+    /// though nobody is Active just now: somebody will be again before it is worth to sleep.
+    pub fn prepare_watch(&self, worker: usize) -> ParkKind {
+        self.prepare(worker, true)
+    }
+
+    fn prepare(&self, worker: usize, watches_on: bool) -> ParkKind {
         let mut parked = lock(&self.parked);
         if parked.closed {
             return ParkKind::Closed;
         }
         let mut kind = ParkKind::Sleep;
-        self.update(|counts| kind = counts.park());
+        self.update(|counts| kind = counts.park(watches_on));
         match kind {
             ParkKind::Watch => parked.watcher = Some(worker),
             _ => parked.sleepers.push(worker),

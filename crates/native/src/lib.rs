@@ -17,8 +17,7 @@
 //! use std::rc::Rc;
 //! use std::time::Duration;
 //!
-//! use asx_native::Runtime;
-//! use asx_runtime::{Cancelled, Cx, Local, Ready, Restart, Scope};
+//! use asx::{Cancelled, Cx, Local, Ready, Restart, Runtime, Scope};
 //!
 //! static USER: Local<String> = Local::new();
 //!
@@ -96,10 +95,10 @@ pub mod stepped;
 mod wait;
 mod worker;
 
+pub use asx_runtime::{Handle, Metrics, WorkerMetrics};
 pub use governor::{Adaptive, Governor, View};
 #[doc(hidden)]
 pub use metrics::count_polls;
-pub use metrics::{Metrics, WorkerMetrics};
-pub use program::BlockOnError;
-pub use runtime::{Builder, Handle, Runtime};
+pub use program::{BlockOnError, ENDED_BY_FORCE, Ended};
+pub use runtime::{Builder, Runtime};
 pub use wait::wait;

@@ -8,6 +8,8 @@ use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 
 use asx_runtime::net::{
@@ -17,9 +19,10 @@ use asx_runtime::net::{
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use mio::unix::SourceFd;
+use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
-use crate::reactor::{About, Reactor, Registration};
+use crate::reactor::{About, Reactor, Registration, Role};
 use crate::shared::Shared;
 
 /// Connections that may wait to be accepted, unless that is set.
@@ -51,6 +54,14 @@ impl Io {
         }
     }
 
+    /// The number of its descriptor.
+    fn number(&self) -> i32 {
+        match self {
+            Io::Watched(fd) => *fd,
+            io => io.fd().map_or(-1, |fd| fd.as_raw_fd()),
+        }
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Io::TcpListener(io) => Some(io.as_fd()),
@@ -69,18 +80,27 @@ impl Io {
 struct NetSocket {
     io: Io,
     registration: Registration,
+    /// Somebody else may have a descriptor of the same socket: to close this one need not end the
+    /// registration.
+    is_shared: AtomicBool,
 }
 
 impl NetSocket {
     /// Registers a socket: whether it is the only one.
-    fn new(mut io: Io, about: About, reactor: &Arc<Reactor>) -> io::Result<(Arc<NetSocket>, bool)> {
+    fn new(
+        mut io: Io,
+        about: Option<About>,
+        reactor: &Arc<Reactor>,
+    ) -> io::Result<(Arc<NetSocket>, bool)> {
+        let fd = io.number();
         let mut registered = None;
         io.source(|source| {
-            registered = Some(reactor.register(source, about)?);
+            registered = Some(reactor.register(source, fd, about)?);
             Ok(())
         })?;
         let (registration, is_first) = registered.ok_or(io::ErrorKind::Other)?;
-        Ok((Arc::new(NetSocket { io, registration }), is_first))
+        let is_shared = AtomicBool::new(matches!(io, Io::Watched(_)));
+        Ok((Arc::new(NetSocket { io, registration, is_shared }), is_first))
     }
 
     /// Calls `f` with the socket, for its settings.
@@ -92,10 +112,16 @@ impl NetSocket {
 
 impl Drop for NetSocket {
     fn drop(&mut self) {
-        // A descriptor may have been duplicated: closing this one need not end the registration. It
-        // fails where somebody has closed the descriptor, which ends it as well.
-        let registration = &self.registration;
-        let _ = self.io.source(|source| registration.deregister(source));
+        // Else the close ends it, which saves a call. A child that was forked and has not begun its
+        // program yet may keep it for a moment: what is told of it then finds no tenant.
+        if *self.is_shared.get_mut() {
+            let fd = self.io.number();
+            let registration = &self.registration;
+            let _ = self.io.source(|source| {
+                registration.deregister(source, fd);
+                Ok(())
+            });
+        }
     }
 }
 
@@ -121,8 +147,8 @@ impl Socket for NetSocket {
         self.registration.clear_ready(direction, seen);
     }
 
-    fn leave(&self, direction: Direction, slot: &mut WaitSlot) {
-        self.registration.leave(direction, slot);
+    fn leave(&self, _direction: Direction, slot: &mut WaitSlot) {
+        self.registration.leave(slot);
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -147,6 +173,7 @@ impl Socket for NetSocket {
         match &self.io {
             Io::TcpStream(io) => io.peek(buffer),
             Io::Udp(io) => io.peek(buffer),
+            Io::UnixStream(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
             _ => Err(unsupported()),
         }
     }
@@ -181,7 +208,7 @@ impl Socket for NetSocket {
             }
             _ => return Err(unsupported()),
         };
-        let about = from.inet().map_or(About::Unknown, About::Connection);
+        let about = from.inet().map(|address| About { role: Role::Connection, address });
         // Not the first: the one that listens is registered.
         let (socket, _) = NetSocket::new(io, about, self.registration.reactor())?;
         Ok((socket, from))
@@ -272,6 +299,7 @@ impl Socket for NetSocket {
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.is_shared.store(true, Relaxed);
         self.io.fd()
     }
 }
@@ -281,6 +309,7 @@ fn is_v6(socket: &socket2::Socket) -> io::Result<bool> {
 }
 
 fn set_option(socket: &socket2::Socket, option: SocketOption) -> io::Result<()> {
+    option.check()?;
     match option {
         SocketOption::NoDelay(on) => socket.set_tcp_nodelay(on),
         SocketOption::ReuseAddress(on) => socket.set_reuse_address(on),
@@ -297,20 +326,26 @@ fn set_option(socket: &socket2::Socket, option: SocketOption) -> io::Result<()> 
     }
 }
 
+/// An address as the system takes it.
+fn name_of(address: &Address) -> io::Result<SockAddr> {
+    address.check()?;
+    match address {
+        Address::Inet(at) => Ok(SockAddr::from(*at)),
+        Address::Unix(path) => SockAddr::unix(path.as_deref().unwrap_or(Path::new(""))),
+    }
+}
+
 /// A socket for an address, with its settings, that does not block.
 fn open(
     address: &Address,
     kind: Type,
     setup: &SocketSetup,
 ) -> io::Result<(socket2::Socket, SockAddr)> {
-    let (domain, name) = match address {
-        Address::Inet(at) => (Domain::for_address(*at), SockAddr::from(*at)),
-        Address::Unix(Some(path)) => (Domain::UNIX, SockAddr::unix(path)?),
-        Address::Unix(None) => {
-            let why = "a unix socket is found by its path, and there is none";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        }
+    let domain = match address {
+        Address::Inet(at) => Domain::for_address(*at),
+        Address::Unix(_) => Domain::UNIX,
     };
+    let name = name_of(address)?;
     let protocol = match address {
         Address::Inet(_) if kind == Type::STREAM => Some(Protocol::TCP),
         Address::Inet(_) => Some(Protocol::UDP),
@@ -324,10 +359,8 @@ fn open(
 
 fn connect(to: &Address, setup: &SocketSetup) -> io::Result<Io> {
     let (socket, name) = open(to, Type::STREAM, setup)?;
-    match &setup.local {
-        Some(Address::Inet(at)) => socket.bind(&SockAddr::from(*at))?,
-        Some(Address::Unix(Some(path))) => socket.bind(&SockAddr::unix(path)?)?,
-        Some(Address::Unix(None)) | None => {}
+    if let Some(local) = &setup.local {
+        socket.bind(&name_of(local)?)?;
     }
     match socket.connect(&name) {
         Err(error)
@@ -396,13 +429,14 @@ impl Shared {
     /// Registers a socket, which connects to this peer if one is named. Workers may be parked where
     /// they would not see its events: one is told.
     fn register(&self, io: Io, to: Option<SocketAddr>) -> io::Result<Arc<dyn Socket>> {
-        let about = match &io {
-            Io::TcpListener(io) => io.local_addr().map(About::Listener),
-            Io::Udp(io) => io.local_addr().map(About::Datagrams),
-            Io::TcpStream(io) => to.map_or_else(|| io.peer_addr(), Ok).map(About::Connection),
-            _ => Ok(About::Unknown),
+        let (role, address) = match &io {
+            Io::TcpListener(io) => (Role::Listener, io.local_addr().ok()),
+            Io::Udp(io) => (Role::Datagrams, io.local_addr().ok()),
+            Io::TcpStream(io) => (Role::Connection, to.or_else(|| io.peer_addr().ok())),
+            _ => (Role::Connection, None),
         };
-        let (socket, is_first) = NetSocket::new(io, about.unwrap_or_default(), &self.reactor)?;
+        let about = address.map(|address| About { role, address });
+        let (socket, is_first) = NetSocket::new(io, about, &self.reactor)?;
         if is_first {
             self.idle.notify_remote();
         }
@@ -431,11 +465,26 @@ impl Net for Shared {
         self.reactor.waits()
     }
 
+    fn stream_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        let (one, other) = UnixStream::pair()?;
+        let one = self.register(Io::UnixStream(one), None)?;
+        Ok([one, self.register(Io::UnixStream(other), None)?])
+    }
+
+    fn datagram_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        let (one, other) = UnixDatagram::pair()?;
+        let one = self.register(Io::UnixDatagram(one), None)?;
+        Ok([one, self.register(Io::UnixDatagram(other), None)?])
+    }
+
     fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<Arc<dyn Socket>> {
         self.register(Io::Watched(fd.as_raw_fd()), None)
     }
 
     fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<dyn Socket>> {
-        self.register(adopt(fd)?, None)
+        let socket = self.register(adopt(fd)?, None)?;
+        // Whoever made it may have another descriptor of it: to hand this one out says so.
+        let _ = socket.fd();
+        Ok(socket)
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 
@@ -30,7 +31,7 @@ pub enum BlockOnError {
     /// The runtime takes no program now: a limit is reached, say.
     Refused(SpawnError),
     /// The program was ended by force: its body did not end in the time it was given to.
-    Ended(Cancelled),
+    Ended(Ended),
     /// The body panicked.
     Panicked(Panic),
     /// A task did not look at its cancel for too long, and the runtime was built to
@@ -48,7 +49,7 @@ impl fmt::Display for BlockOnError {
             BlockOnError::Refused(refused) => {
                 write!(f, "the runtime takes no program now: {refused}")
             }
-            BlockOnError::Ended(cancelled) => write!(f, "the program was ended: {cancelled}"),
+            BlockOnError::Ended(ended) => ended.fmt(f),
             BlockOnError::Panicked(panic) => write!(f, "the program panicked: {}", panic.message()),
             BlockOnError::Unheeded(unheeded) => write!(f, "unheeded cancel: {unheeded}"),
         }
@@ -56,6 +57,45 @@ impl fmt::Display for BlockOnError {
 }
 
 impl std::error::Error for BlockOnError {}
+
+/// How a program was ended by force: for what, and what it was doing.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    cancelled: Cancelled,
+    forced: Vec<String>,
+}
+
+impl Ended {
+    /// Why its body was asked to stop.
+    pub fn cancelled(&self) -> &Cancelled {
+        &self.cancelled
+    }
+
+    /// What was ended by force in the runtime since it was told to stop, in words: tasks, each
+    /// with what it was waiting for. Of many only the last.
+    pub fn forced(&self) -> &[String] {
+        &self.forced
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cause = self.cancelled.reason().chain().last().map_or("", |cause| cause.kind.name());
+        write!(f, "the program did not end in the time it was given ({cause}): ended by force")?;
+        for (at, forced) in self.forced.iter().enumerate() {
+            write!(f, "{} {forced}", if at == 0 { "" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The status a process exits with whose `#[asx::main]` was ended by force: it was told to stop,
+/// and has not in the time it was given. The same as that of the program `timeout`.
+///
+/// A line on the error output names what was ended. No destructor runs but those of what was ended;
+/// a `main` that wants to do something itself then calls
+/// [`try_block_on`](crate::Runtime::try_block_on).
+pub const ENDED_BY_FORCE: i32 = 124;
 
 impl Runtime {
     /// Runs a program on this thread and the workers: its value, when everything in it has ended.
@@ -76,6 +116,7 @@ impl Runtime {
     /// [`shutdown`](Runtime::shutdown); if the program was ended by force; or if cancels were
     /// unheeded and that is [denied](crate::Builder::deny_unheeded_cancels).
     /// [`try_block_on`](Runtime::try_block_on) answers an error instead.
+    #[track_caller]
     pub fn block_on<F, B, T>(&self, body: F) -> T
     where
         F: FnOnce(Cx) -> B,
@@ -88,12 +129,32 @@ impl Runtime {
         }
     }
 
+    /// What `#[asx::main]` does: [`block_on`](Runtime::block_on), and a program that was ended by
+    /// force is no panic, but a line and a [status](ENDED_BY_FORCE).
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn run_main<F, B, T>(&self, body: F) -> T
+    where
+        F: FnOnce(Cx) -> B,
+        B: Future<Output = T>,
+    {
+        match self.try_block_on(body) {
+            Ok(value) => value,
+            Err(BlockOnError::Panicked(panic)) => panic.resume(),
+            Err(BlockOnError::Ended(ended)) => {
+                // It may be closed, which is no reason to panic.
+                let _ = io::stderr().write_all(format!("asx: {ended}\n").as_bytes());
+                std::process::exit(ENDED_BY_FORCE)
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// [`block_on`](Runtime::block_on) that never panics: a program that gave no value, its panic
     /// included, is an error.
     ///
     /// ```
-    /// use asx_native::{BlockOnError, Runtime};
-    /// use asx_runtime::Cx;
+    /// use asx::{BlockOnError, Cx, Runtime};
     /// use std::time::Duration;
     ///
     /// let runtime = Runtime::new()?;
@@ -131,7 +192,10 @@ impl Runtime {
                 None => Ok(value),
             },
             Ok(Err(TaskError::Panicked(panic))) => Err(BlockOnError::Panicked(panic)),
-            Ok(Err(TaskError::Cancelled(cancelled))) => Err(BlockOnError::Ended(cancelled)),
+            Ok(Err(TaskError::Cancelled(cancelled))) => {
+                let forced = self.core.take_forced();
+                Err(BlockOnError::Ended(Ended { cancelled, forced }))
+            }
             Ok(Err(TaskError::Err(never))) => match never {},
             Err(SpawnError::Refused(AdmissionError::Closing | AdmissionError::Closed)) => {
                 Err(BlockOnError::ShutDown)
@@ -213,6 +277,7 @@ impl Inside<'_> {
     fn enter(runtime: &Runtime) -> Inside<'_> {
         INSIDE.set(true);
         runtime.shared.programs.fetch_add(1, SeqCst);
+        runtime.shared.reactor.start_running();
         Inside(runtime)
     }
 }
@@ -223,6 +288,10 @@ impl Drop for Inside<'_> {
         let Inside(Runtime { shared, core, .. }) = self;
         if shared.programs.fetch_sub(1, SeqCst) == 1 && !shared.drives_timers() {
             core.abandon_timers(false);
+        }
+        for waker in shared.reactor.stop_running() {
+            // It may be a waker of the user's.
+            core.contain(|| waker.wake());
         }
     }
 }

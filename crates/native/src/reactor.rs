@@ -8,6 +8,7 @@
 //! is new. What it told is kept with the socket ([`readiness`]) until an operation finds that it is
 //! used up.
 
+pub(crate) mod presence;
 mod readiness;
 mod slots;
 
@@ -22,11 +23,14 @@ use mio::Interest;
 use mio::event::{Event, Source};
 
 use crate::parker::Interrupt;
-use crate::prim::atomic::AtomicUsize;
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
+use crate::prim::atomic::{AtomicUsize, fence};
 use crate::prim::{Mutex, MutexGuard};
+use presence::Presence;
 pub(crate) use readiness::About;
-use readiness::{GONE, READ_CLOSED, READABLE, Readiness, WRITABLE, WRITE_CLOSED};
+#[cfg(not(loom))]
+pub(crate) use readiness::Role;
+use readiness::{READ_CLOSED, READABLE, Readiness, WRITABLE, WRITE_CLOSED};
 use slots::{Slots, Token};
 
 /// Events that are taken at once, at most.
@@ -37,11 +41,17 @@ const INTERRUPT: mio::Token = mio::Token(usize::MAX);
 /// The reactor of a runtime: made with its first socket.
 #[derive(Debug, Default)]
 pub(crate) struct Reactor {
+    /// Whether the runtime has threads of its own, which look here at all times.
+    has_threads: bool,
+    /// If not: threads that are in `block_on`, and so look here. Without any, who waits at a socket
+    /// would wait for ever.
+    running: AtomicUsize,
     made: OnceLock<Made>,
+    slots: Slots,
     /// Sockets that are registered: without any nobody sleeps here.
     sources: AtomicUsize,
-    /// Parked workers that sleep here, or get up by themselves to look whether somebody does.
-    watching: AtomicUsize,
+    /// Whether a worker that is parked sees events.
+    pub(crate) presence: Presence,
 }
 
 #[derive(Debug)]
@@ -50,7 +60,6 @@ struct Made {
     interrupt: mio::Waker,
     /// Held by whoever is in here, or looks.
     driver: Mutex<Driver>,
-    slots: Slots,
 }
 
 #[derive(Debug)]
@@ -75,17 +84,18 @@ impl Made {
         let registry = poll.registry().try_clone()?;
         let interrupt = mio::Waker::new(&registry, INTERRUPT)?;
         let driver = Mutex::new(Driver { poll, events: mio::Events::with_capacity(EVENTS) });
-        Ok(Made { registry, interrupt, driver, slots: Slots::default() })
+        Ok(Made { registry, interrupt, driver })
     }
 }
 
 impl Reactor {
-    /// Registers a socket for both directions: whether it is the only one now. Then nobody may be
-    /// in here, and a worker must be told.
+    /// Registers a socket, which has this descriptor, for both directions: whether it is the only
+    /// one now. Then nobody may be in here, and a worker must be told.
     pub(crate) fn register(
         self: &Arc<Self>,
         source: &mut (impl Source + ?Sized),
-        about: About,
+        fd: i32,
+        about: Option<About>,
     ) -> io::Result<(Registration, bool)> {
         let made = match self.made.get() {
             Some(made) => made,
@@ -95,33 +105,30 @@ impl Reactor {
                 self.made.get_or_init(|| new)
             }
         };
-        let full = || io::Error::other("too many sockets are registered");
-        let token = made.slots.take(about).ok_or_else(full)?;
+        let refused = || io::Error::other("the runtime is gone, or has too many sockets");
+        let token = self.slots.take(about, fd).ok_or_else(refused)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = source.register(&made.registry, mio::Token(token.pack()), interest) {
-            made.slots.release(token);
+            self.release(token.place);
             return Err(error);
         }
-        // What is told about the first one is in the notification that follows.
-        let is_first = self.sources.fetch_add(1, SeqCst) == 0;
-        Ok((Registration { reactor: self.clone(), token }, is_first))
+        // The notification that follows for the first one fences.
+        let is_first = self.sources.fetch_add(1, Relaxed) == 0;
+        Ok((Registration { reactor: self.clone(), place: token.place }, is_first))
+    }
+
+    /// A socket is gone.
+    fn release(&self, place: u32) {
+        // A wait that was forgotten left its waker.
+        let left = self.slots.get(place).map(Readiness::end).unwrap_or_default();
+        left.into_iter().for_each(|waker| guard::drop_waker(Some(waker)));
+        self.slots.release(place);
     }
 
     /// Whether there is anything to look for.
     #[inline]
     pub(crate) fn has_sources(&self) -> bool {
         self.sources.load(Relaxed) > 0
-    }
-
-    /// A worker that is parked sees events, or that nobody does, for as long as the answer lives.
-    pub(crate) fn watch(&self) -> Watching<'_> {
-        self.watching.fetch_add(1, SeqCst);
-        Watching(self)
-    }
-
-    /// Whether a parked worker sees events, even if those that are awake are held up.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watching.load(SeqCst) > 0
     }
 
     /// Lets the caller in, if there is anything to look for and nobody else is in here.
@@ -131,40 +138,58 @@ impl Reactor {
         }
         let made = self.made.get()?;
         let driver = made.driver.try_lock().ok()?;
-        Some(Driving { made, driver })
+        Some(Driving { slots: &self.slots, driver })
     }
 
     /// The tasks that wait at sockets.
     pub(crate) fn waits(&self) -> Vec<SocketWait> {
         let mut all = Vec::new();
-        if let Some(made) = self.made.get() {
-            made.slots.each().for_each(|readiness| readiness.waits(&mut all));
-        }
+        self.slots.each().for_each(|readiness| readiness.waits(&mut all));
         all
     }
 
-    /// Nobody looks any more: what waits for a socket ends.
-    pub(crate) fn close(&self) -> Vec<Waker> {
+    /// That of a runtime that has threads of its own, or runs only in `block_on`.
+    pub(crate) fn new(has_threads: bool) -> Reactor {
+        Reactor { has_threads, ..Reactor::default() }
+    }
+
+    /// Somebody is in `block_on`.
+    pub(crate) fn start_running(&self) {
+        self.running.fetch_add(1, SeqCst);
+    }
+
+    /// Somebody has left `block_on`. If nobody runs the runtime now, those are to be woken who wait
+    /// for a socket: they find that out.
+    pub(crate) fn stop_running(&self) -> Vec<Waker> {
         let mut woken = Vec::new();
-        if let Some(made) = self.made.get() {
-            made.slots.each().for_each(|readiness| readiness.tell(GONE, &mut woken));
+        if self.running.fetch_sub(1, SeqCst) == 1 && !self.has_threads {
+            // Who waits now has either registered before this, or sees that nobody looks.
+            fence(SeqCst);
+            self.slots.each().for_each(|readiness| readiness.tell_all(&mut woken));
         }
         woken
     }
-}
 
-/// See [`Reactor::watch`].
-pub(crate) struct Watching<'a>(&'a Reactor);
+    /// Whether anybody will see the events of a socket, at which the caller has registered.
+    fn is_run(&self) -> bool {
+        self.has_threads || {
+            fence(SeqCst);
+            self.running.load(SeqCst) > 0
+        }
+    }
 
-impl Drop for Watching<'_> {
-    fn drop(&mut self) {
-        self.0.watching.fetch_sub(1, SeqCst);
+    /// Nobody looks any more: what waits for a socket ends, and no socket is registered.
+    pub(crate) fn close(&self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        self.slots.close();
+        self.slots.each().for_each(|readiness| readiness.tell_gone(&mut woken));
+        woken
     }
 }
 
 /// The caller is the one thread in the reactor.
 pub(crate) struct Driving<'a> {
-    made: &'a Made,
+    slots: &'a Slots,
     driver: MutexGuard<'a, Driver>,
 }
 
@@ -182,9 +207,10 @@ impl Driving<'_> {
     pub(crate) fn leave(self, woken: &mut Vec<Waker>) {
         for event in &self.driver.events {
             if event.token() != INTERRUPT {
-                // Else the socket is gone, and this was on its way.
-                let readiness = self.made.slots.get(Token::unpack(event.token().0));
-                readiness.into_iter().for_each(|readiness| readiness.tell(bits(event), woken));
+                let token = Token::unpack(event.token().0);
+                if let Some(readiness) = self.slots.get(token.place) {
+                    readiness.tell(token, bits(event), woken);
+                }
             }
         }
     }
@@ -212,12 +238,12 @@ fn bits(event: &Event) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Registration {
     reactor: Arc<Reactor>,
-    token: Token,
+    place: u32,
 }
 
 impl Registration {
     fn readiness(&self) -> Option<&Readiness> {
-        self.reactor.made.get()?.slots.get(self.token)
+        self.reactor.slots.get(self.place)
     }
 
     pub(crate) fn reactor(&self) -> &Arc<Reactor> {
@@ -234,11 +260,14 @@ impl Registration {
         let Some(readiness) = self.readiness() else {
             return Poll::Ready(Err(gone()));
         };
-        let seen = readiness
-            .seen(direction)
-            .or_else(|| readiness.wait(direction, &mut slot.0, waker).seen);
+        let seen =
+            readiness.seen(direction).or_else(|| readiness.wait(direction, &mut slot.0, waker));
         match seen {
-            None => Poll::Pending,
+            None if self.reactor.is_run() => Poll::Pending,
+            None => {
+                readiness.leave(&mut slot.0);
+                Poll::Ready(Err(not_run()))
+            }
             Some(seen) if seen.is_gone => Poll::Ready(Err(gone())),
             Some(seen) => Poll::Ready(Ok(seen.ready)),
         }
@@ -250,31 +279,32 @@ impl Registration {
         }
     }
 
-    pub(crate) fn leave(&self, direction: Direction, slot: &mut WaitSlot) {
+    pub(crate) fn leave(&self, slot: &mut WaitSlot) {
         if let Some(readiness) = self.readiness() {
-            readiness.leave(direction, &mut slot.0);
+            readiness.leave(&mut slot.0);
         }
     }
 
-    /// Ends the registration of a source that stays open.
-    pub(crate) fn deregister(&self, source: &mut (impl Source + ?Sized)) -> io::Result<()> {
-        match self.reactor.made.get() {
-            Some(made) => source.deregister(&made.registry),
-            None => Ok(()),
+    /// Ends the registration of a source that stays open. Nothing is done if the descriptor was
+    /// closed by somebody else and another socket has its number: that is not deregistered.
+    pub(crate) fn deregister(&self, source: &mut (impl Source + ?Sized), fd: i32) {
+        if let Some(made) = self.reactor.made.get() {
+            // It fails where somebody has closed the descriptor, which ends it as well.
+            let deregister = || source.deregister(&made.registry);
+            let _ = self.reactor.slots.if_last(fd, self.place, deregister);
         }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // A wait that was forgotten left its waker.
-        let left = self.readiness().map(Readiness::empty).unwrap_or_default();
-        left.into_iter().for_each(|waker| guard::drop_waker(Some(waker)));
-        if let Some(made) = self.reactor.made.get() {
-            made.slots.release(self.token);
-        }
+        self.reactor.release(self.place);
         self.reactor.sources.fetch_sub(1, Relaxed);
     }
+}
+
+fn not_run() -> io::Error {
+    io::Error::other("nobody runs the runtime of the socket: no program is running in it")
 }
 
 fn gone() -> io::Error {
@@ -305,6 +335,21 @@ mod tests {
         (mio::net::TcpStream::from_std(near), far)
     }
 
+    /// A reactor that somebody looks after.
+    fn run() -> Arc<Reactor> {
+        let reactor = Arc::new(Reactor::default());
+        reactor.start_running();
+        reactor
+    }
+
+    fn register(
+        reactor: &Arc<Reactor>,
+        socket: &mut mio::net::TcpStream,
+    ) -> io::Result<(Registration, bool)> {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(socket);
+        reactor.register(socket, fd, None)
+    }
+
     /// Waits until there is an event for a socket, and wakes.
     fn drive(reactor: &Reactor) {
         let mut woken = Vec::new();
@@ -318,9 +363,9 @@ mod tests {
 
     #[test]
     fn an_event_wakes_who_waits_and_stays_until_it_is_used_up() {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = run();
         let (mut near, mut far) = pair();
-        let (registration, is_first) = reactor.register(&mut near, About::Unknown).unwrap();
+        let (registration, is_first) = register(&reactor, &mut near).unwrap();
         assert!(is_first);
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
@@ -339,11 +384,11 @@ mod tests {
 
     #[test]
     fn an_event_on_its_way_to_a_socket_that_is_gone_wakes_nobody() {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = run();
         let (mut near, mut far) = pair();
         let (mut other, _far) = pair();
-        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
-        let (stays, is_first) = reactor.register(&mut other, About::Unknown).unwrap();
+        let (registration, _) = register(&reactor, &mut near).unwrap();
+        let (stays, is_first) = register(&reactor, &mut other).unwrap();
         assert!(!is_first);
         far.write_all(b"x").unwrap();
         let mut driving = reactor.enter().unwrap();
@@ -351,12 +396,12 @@ mod tests {
         while !driving.has_events() {
             driving.wait(None);
         }
-        let token = registration.token;
+        let place = registration.place;
         drop(registration);
         // The place is taken by another one meanwhile.
         let (mut third, _third_far) = pair();
-        let (registration, _) = reactor.register(&mut third, About::Unknown).unwrap();
-        assert_eq!(registration.token.place, token.place);
+        let (registration, _) = register(&reactor, &mut third).unwrap();
+        assert_eq!(registration.place, place);
         let seen = registration.readiness().unwrap().seen(Direction::Read).unwrap();
         registration.clear_ready(Direction::Read, seen.ready);
         let mut slot = WaitSlot::default();
@@ -371,9 +416,9 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_sleep_and_is_no_event() {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = run();
         let (mut near, _far) = pair();
-        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
+        let (registration, _) = register(&reactor, &mut near).unwrap();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 let mut driving = reactor.enter().unwrap();
@@ -393,9 +438,9 @@ mod tests {
 
     #[test]
     fn when_the_reactor_closes_every_wait_ends() {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = run();
         let (mut near, _far) = pair();
-        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
+        let (registration, _) = register(&reactor, &mut near).unwrap();
         let mut slot = WaitSlot::default();
         let Poll::Ready(Ok(seen)) =
             registration.poll_ready(Direction::Read, &mut slot, Waker::noop())
@@ -407,6 +452,8 @@ mod tests {
         assert_eq!(reactor.close().len(), 1);
         let poll = registration.poll_ready(Direction::Read, &mut slot, Waker::noop());
         assert!(matches!(poll, Poll::Ready(Err(_))));
+        let (mut late, _far) = pair();
+        assert!(register(&reactor, &mut late).is_err());
     }
 
     /// A waker of the user's.
@@ -424,9 +471,9 @@ mod tests {
 
     #[test]
     fn a_waker_whose_destructor_panics_ends_nothing() {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = run();
         let (mut near, _far) = pair();
-        let (registration, _) = reactor.register(&mut near, About::Unknown).unwrap();
+        let (registration, _) = register(&reactor, &mut near).unwrap();
         let Poll::Ready(Ok(seen)) =
             registration.poll_ready(Direction::Read, &mut WaitSlot::default(), Waker::noop())
         else {
@@ -439,7 +486,7 @@ mod tests {
             let waker = Waker::from(Arc::new(Bad));
             assert!(registration.poll_ready(Direction::Read, slot, &waker).is_pending());
         }
-        registration.leave(Direction::Read, &mut slots[0]);
+        registration.leave(&mut slots[0]);
         // The other wait was forgotten.
         drop(registration);
         assert!(!reactor.has_sources());

@@ -11,14 +11,15 @@ use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::Coalesce;
 use asx_runtime::audit::End;
-use asx_runtime::{Core, Dump, Grace, Limits, Recorded, Recording, Region, Settings};
+use asx_runtime::{
+    Core, Dump, Grace, Handle, Limits, Metrics, Recorded, Recording, Region, Settings,
+};
 
 use crate::block_on_slots::BlockOnSlots;
 use crate::blocking::Pool;
 use crate::clock::Clock;
 use crate::governor::{Adaptive, Governor};
 use crate::idle::MAX_WORKERS;
-use crate::metrics::{Metrics, WorkerMetrics};
 use crate::prim::atomic::Ordering::Release;
 use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
@@ -319,7 +320,7 @@ impl Runtime {
 
     /// What other threads need to look at the runtime and to stop it.
     pub fn handle(&self) -> Handle {
-        Handle { root: self.root.clone() }
+        Handle::of(&self.root)
     }
 
     /// What lives, where, and what it waits for.
@@ -331,7 +332,7 @@ impl Runtime {
     /// what threads are writing just then.
     ///
     /// ```
-    /// let runtime = asx_native::Runtime::builder().journal(1000).build()?;
+    /// let runtime = asx::Runtime::builder().journal(1000).build()?;
     /// runtime.block_on(async |_cx| ());
     /// let journal = runtime.journal().unwrap();
     /// assert!(journal.events.iter().any(|event| event.kind.name() == "task_ended"));
@@ -343,12 +344,7 @@ impl Runtime {
 
     /// What the runtime has done so far.
     pub fn metrics(&self) -> Metrics {
-        let base = self.shared.rules.cancel_streak_limit.max(1);
-        let remotes = self.shared.remotes.iter();
-        let workers = remotes.map(|remote| remote.counters.read(base)).collect();
-        let guests = self.shared.seats().map(|seat| seat.counters.read(base));
-        let guests = guests.fold(WorkerMetrics::default(), WorkerMetrics::plus);
-        Metrics { workers, guests, health: self.root.health() }
+        self.handle().metrics()
     }
 
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
@@ -386,30 +382,6 @@ impl Runtime {
             }
         }
         if closed { Ok(()) } else { Err(self.dump()) }
-    }
-}
-
-/// Looks at a runtime, and stops it, from anywhere.
-#[derive(Clone)]
-pub struct Handle {
-    root: Arc<Region>,
-}
-
-impl Handle {
-    /// What lives, where, and what it waits for.
-    pub fn dump(&self) -> Dump {
-        Dump::of(&self.root)
-    }
-
-    /// Begins to stop everything gently; see [`Runtime::shutdown`], which also waits.
-    pub fn stop(&self, grace: impl Into<Grace>) {
-        self.root.shutdown(grace.into());
-    }
-}
-
-impl std::fmt::Debug for Handle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Handle")
     }
 }
 
@@ -487,14 +459,14 @@ mod tests {
                 cx.scope(async |s: Scope<Cancelled>| {
                     for _ in 0..20 {
                         let own = s.clone();
-                        drop(s.spawn(async move |_cx: Cx| {
+                        s.spawn(async move |_cx: Cx| {
                             let local = own.spawn_local(async move |cx: Cx| {
                                 cx.yield_now().await;
                                 Ok(())
                             });
-                            drop(own.spawn_blocking(move || Ok(local.cancel("late"))));
+                            own.spawn_blocking(move || Ok(local.cancel("late")));
                             Ok(())
-                        }));
+                        });
                     }
                     Ok(())
                 })

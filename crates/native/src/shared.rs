@@ -1,11 +1,12 @@
 //! What all threads of a runtime share: the global lanes, and what workers show each other.
 
+use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
 
 use asx_kernel::lanes::{Lane, Pending, SchedulerConfig, Suggestion, TieBreak};
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Host, Runnable, Settings};
+use asx_runtime::{Core, Health, Host, Metrics, Runnable, Settings, WorkerMetrics};
 
 use crate::blocking::Pool;
 use crate::clock::Clock;
@@ -113,7 +114,7 @@ impl Shared {
         rules: Rules,
         clock: Clock,
     ) -> Arc<Shared> {
-        let reactor = Arc::new(Reactor::default());
+        let reactor = Arc::new(Reactor::new(remotes.len() > 1));
         let interrupt: Arc<dyn Interrupt> = reactor.clone();
         let idle = Idle::with_interrupt(remotes.len(), &interrupt);
         if remotes.len() == 1 {
@@ -365,6 +366,28 @@ unsafe impl Host for Shared {
     #[cfg(all(unix, not(loom)))]
     fn net(&self) -> Option<&dyn asx_runtime::net::Net> {
         Some(self)
+    }
+
+    /// Where the time is the machine's, somebody reads what a program writes.
+    fn has_reports(&self) -> bool {
+        self.clock.passes()
+    }
+
+    fn report(&self, line: &str) {
+        // It may be closed, which is no reason to panic.
+        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+    }
+
+    fn metrics(&self) -> Option<Metrics> {
+        let base = self.rules.cancel_streak_limit.max(1);
+        let workers = self.remotes.iter().map(|remote| remote.counters.read(base)).collect();
+        let guests = self.seats().map(|seat| seat.counters.read(base));
+        let guests = guests.fold(WorkerMetrics::default(), WorkerMetrics::plus);
+        Some(Metrics { workers, guests, health: Health::default() })
+    }
+
+    fn stops_whole(&self) -> bool {
+        true
     }
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {

@@ -17,8 +17,7 @@ use crate::program::is_inside;
 /// runtime without other workers than a thread in `block_on` needs that thread for them.
 ///
 /// ```
-/// use asx_native::{Runtime, wait};
-/// use asx_runtime::{Cancelled, Cx, Scope, channel};
+/// use asx::{Cancelled, Cx, Runtime, Scope, channel, wait};
 ///
 /// let runtime = Runtime::builder().workers(2).build()?;
 /// let (tx, mut rx) = channel::bounded(4);

@@ -44,11 +44,11 @@ fn a_scope_waits_for_its_children() {
             cx.scope(async |s| {
                 for _ in 0..1000 {
                     let count = count.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         cx.yield_now().await;
                         count.fetch_add(1, Ordering::Relaxed);
                         Ok(())
-                    }));
+                    });
                 }
                 Ok(7)
             })
@@ -83,15 +83,15 @@ fn the_first_error_cancels_the_rest_and_is_the_result() {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
                 for _ in 0..10 {
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         cx.sleep(Duration::from_secs(3600)).await?;
                         Ok(())
-                    }));
+                    });
                 }
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.sleep(Duration::from_millis(1)).await?;
                     Err::<(), _>(AppError::Bad(3))
-                }));
+                });
                 cx.cancelled().await;
                 Ok(())
             })
@@ -106,7 +106,7 @@ fn a_panic_of_a_child_surfaces_at_the_scope() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.try_scope(async |s| {
-                drop(s.spawn(async |_cx: Cx| -> Result<(), AppError> { panic!("ouch") }));
+                s.spawn(async |_cx: Cx| -> Result<(), AppError> { panic!("ouch") });
                 Ok(())
             })
             .await
@@ -122,7 +122,7 @@ fn a_timeout_around_a_scope_is_told_though_the_children_ended_for_it_first() {
         let result = runtime.block_on(async |cx: Cx| {
             cx.timeout(Duration::from_millis(2), async |cx| {
                 cx.scope(async |s: Scope<Cancelled>| {
-                    drop(s.spawn(async |cx: Cx| cx.sleep(Duration::from_secs(3600)).await));
+                    s.spawn(async |cx: Cx| cx.sleep(Duration::from_secs(3600)).await);
                     Ok(())
                 })
                 .await
@@ -323,7 +323,10 @@ fn a_dump_of_a_deep_tree_is_no_wider_than_it_can_be_read() {
     let dump = rt.block_on(async |cx: Cx| nest(cx, 100, rt.handle()).await).unwrap();
     assert!(dump.lines().all(|line| line.len() < 200), "{dump}");
     assert_eq!(dump.lines().filter(|line| line.contains(r#""two\nlines""#)).count(), 100);
-    assert!(dump.lines().any(|line| line.trim_start() == "region r102 Open in r101"), "{dump}");
+    assert!(
+        dump.lines().any(|line| line.trim_start().starts_with("region r102 Open in r101,")),
+        "{dump}"
+    );
     let here = format!("the end of a task at {}", file!());
     assert_eq!(dump.matches(&here).count(), 100, "{dump}");
 }
@@ -335,10 +338,10 @@ fn a_dump_names_what_waits_and_where() {
         let (text, json) = rt.block_on(async |cx: Cx| {
             let result: Result<_, AppError> = cx
                 .scope(async |s| {
-                    drop(s.task("sleeper").spawn(async |cx: Cx| {
+                    s.task("sleeper").spawn(async |cx: Cx| {
                         cx.sleep(Duration::from_secs(3600)).await?;
                         Ok(())
-                    }));
+                    });
                     // Another worker may have taken it, and take its time to begin with it.
                     let mut dump = handle.dump();
                     for _ in 0..10_000 {
@@ -368,14 +371,14 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
             let result: Result<(), AppError> = cx
                 .scope(async |s| {
                     for _ in 0..10 {
-                        drop(s.spawn(async |cx: Cx| {
+                        s.spawn(async |cx: Cx| {
                             cx.cancelled().await;
                             loop {
                                 cx.yield_now().await;
                             }
                             #[allow(unreachable_code)]
                             Ok(())
-                        }));
+                        });
                     }
                     let timed = s.task("timed").within(Duration::from_secs(3600));
                     let timed = timed.spawn(async |cx: Cx| {
@@ -453,10 +456,10 @@ fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
                 let (scope, ran) = (s.clone(), Arc::new(AtomicUsize::new(0)));
                 let blocks = s.spawn(async move |_: Cx| {
                     let flag = ran.clone();
-                    drop(scope.spawn(async move |_: Cx| {
+                    scope.spawn(async move |_: Cx| {
                         flag.store(1, Ordering::Release);
                         Ok(())
-                    }));
+                    });
                     // Far beyond what a watcher needs: only a queue nobody looks at takes longer.
                     let patience = std::time::Instant::now() + Duration::from_secs(30);
                     while ran.load(Ordering::Acquire) == 0 {

@@ -38,7 +38,7 @@ fn a_job_gives_its_value_and_its_error() {
             cx.scope(async |s| {
                 let sum = s.spawn_blocking(move || Ok(doubled + 1)).await.unwrap();
                 assert_eq!(sum, 43);
-                drop(s.spawn_blocking(|| Err::<(), _>(AppError::Bad(5))));
+                s.spawn_blocking(|| Err::<(), _>(AppError::Bad(5)));
                 cx.cancelled().await;
                 Ok(0)
             })
@@ -56,7 +56,7 @@ fn jobs_block_no_worker() {
             cx.scope(async |s| {
                 for _ in 0..8 {
                     let meet = meet.clone();
-                    drop(s.spawn_blocking(move || Ok(meet.wait().is_leader())));
+                    s.spawn_blocking(move || Ok(meet.wait().is_leader()));
                 }
                 // Runs although eight jobs block, and lets them go.
                 let (meet, task) = (meet.clone(), s.spawn(async |_cx: Cx| Ok(())));
@@ -116,7 +116,7 @@ fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
                 .try_scope(async |s| {
                     task = Some(s.task("job").spawn_blocking(job));
                     begun.recv().unwrap();
-                    drop(s.task("queued").spawn_blocking(|| Ok(())));
+                    s.task("queued").spawn_blocking(|| Ok(()));
                     s.cancel("done with");
                     // The region has been told; the job holds it until the gate opens.
                     let now = handle.dump().to_string();
@@ -142,9 +142,9 @@ fn a_dump_tells_jobs_that_run_from_jobs_that_wait_for_a_thread() {
         let handle = rt.handle();
         let dump = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                drop(s.task("first").spawn_blocking(job));
+                s.task("first").spawn_blocking(job);
                 begun.recv().unwrap();
-                drop(s.task("second").spawn_blocking(|| Ok(())));
+                s.task("second").spawn_blocking(|| Ok(()));
                 let dump = handle.dump();
                 drop(gate);
                 Ok::<_, AppError>(dump)
@@ -169,7 +169,7 @@ fn a_panic_of_a_job_surfaces_like_a_tasks() {
             let alone = cx.spawn_blocking(|| -> u32 { panic!("alone") }).await;
             let scope: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
-                    drop(s.spawn_blocking(|| -> Result<(), _> { panic!("ouch") }));
+                    s.spawn_blocking(|| -> Result<(), _> { panic!("ouch") });
                     Ok(())
                 })
                 .await;
@@ -190,7 +190,7 @@ fn the_scope_owns_a_job_whose_handle_is_dropped() {
                 let result = cx
                     .scope(async |_| {
                         let done = done.clone();
-                        drop(cx.spawn_blocking(move || done.fetch_add(1, Ordering::SeqCst)));
+                        cx.spawn_blocking(move || done.fetch_add(1, Ordering::SeqCst));
                         Ok(())
                     })
                     .await;
@@ -256,7 +256,7 @@ fn a_deadline_ends_a_job_that_has_not_begun() {
         let (gate, begun, job) = gated();
         let kind = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                drop(s.spawn_blocking(job));
+                s.spawn_blocking(job);
                 begun.recv().unwrap();
                 let late = s.task("late").within(Duration::from_millis(1));
                 let late = late.spawn_blocking(|| -> Result<(), _> { unreachable!() });

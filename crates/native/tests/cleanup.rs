@@ -48,24 +48,24 @@ fn run(
         let outer = own.map_or(cx.scope_with(Policy::FailFast), |own| outer.cleanup_polls(own));
         let program = outer.run(async |s: Scope<Cancelled>| {
             let (live, mut lives) = channel::oneshot();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let scope = cx.scope(async |s: Scope<Cancelled>| {
                     if place == Place::Finalizer {
                         let done = done.clone();
                         s.defer(async move |cx: Cx| clean(&cx, &done).await).unwrap();
                     }
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let _ = live.send(());
                         cx.cancelled().await;
                         if place == Place::Task {
                             clean(&cx, &done).await;
                         }
                         Ok(())
-                    }));
+                    });
                     Ok(())
                 });
                 scope.await
-            }));
+            });
             lives.recv(&cx).await.expect("the task lives");
             stop(&handle, &s);
             Ok(())
@@ -194,11 +194,11 @@ fn a_shield_holds_for_a_while_after_a_cancel_of_its_task() {
             let runtime = in_program(SHORT, async |cx: Cx| {
                 let scope = cx.try_scope(async |s: Scope<Cancelled>| {
                     let (live, mut lives) = channel::oneshot();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let _ = live.send(());
                         body(&cx).await;
                         Ok(())
-                    }));
+                    });
                     lives.recv(&cx).await.expect("the task lives");
                     s.cancel("enough");
                     Ok(())
@@ -219,11 +219,11 @@ fn a_shield_holds_as_long_as_nothing_is_asked_or_the_stated_time_lasts() {
         assert_eq!(overruns(&runtime), 0);
         let runtime = in_program(SHORT / 10, async |cx: Cx| {
             let scope = cx.try_scope(async |s: Scope<Cancelled>| {
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.cancelled().await;
                     cx.shield(sleeps).await;
                     Ok(())
-                }));
+                });
                 s.stop_within(NEVER);
                 Ok(())
             });
@@ -352,7 +352,7 @@ fn the_time_of_a_cancel_is_passed_on() {
     const INSIDE: Body = |cx| {
         Box::pin(async move {
             let scope = cx.try_scope(async |s: Scope<Cancelled>| {
-                drop(s.spawn(async |_: Cx| pending::<Result<(), _>>().await));
+                s.spawn(async |_: Cx| pending::<Result<(), _>>().await);
                 Ok(())
             });
             let _ = scope.await;
@@ -450,7 +450,7 @@ fn cleanup_that_never_suspends_is_reported() {
     runtime.block_on(async |cx: Cx| {
         let scope = cx.try_scope(async |s: Scope<Cancelled>| {
             let (live, mut lives) = channel::oneshot();
-            drop(s.task("busy").spawn(async move |cx: Cx| {
+            s.task("busy").spawn(async move |cx: Cx| {
                 let _ = live.send(());
                 cx.cancelled().await;
                 let told = |dump: String| {
@@ -462,7 +462,7 @@ fn cleanup_that_never_suspends_is_reported() {
                 }
                 assert!(handle.dump().to_json().contains("\"overrun\":true"));
                 pending::<Result<(), Cancelled>>().await
-            }));
+            });
             lives.recv(&cx).await.expect("the task lives");
             s.cancel("enough");
             Ok(())

@@ -217,11 +217,11 @@ fn end_by_force(hog: Hog) {
     let ended = runtime.try_block_on(async |cx: Cx| {
         let body = async |s: Scope<Cancelled>| {
             let own = s.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 begun.send(()).unwrap();
                 hog(cx, own).await;
                 Ok(())
-            }));
+            });
             Ok(())
         };
         cx.try_scope(body).await.is_ok()

@@ -32,7 +32,7 @@ fn nest(cx: Cx, depth: u64, deaf: bool, told: mpsc::Sender<()>) -> Boxed {
         };
         cx.with_local(&LEVEL, Arc::new(depth), async |cx| {
             cx.scope(async |s: Scope<Cancelled>| {
-                drop(s.spawn(move |cx| nest(cx, below, deaf, told)));
+                s.spawn(move |cx| nest(cx, below, deaf, told));
                 Ok(())
             })
             .await

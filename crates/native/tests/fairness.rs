@@ -133,12 +133,12 @@ fn the_certificate_counts_each_poll_once() {
         let scope = cx.scope(async |s: Scope<AppError>| {
             for _ in 0..100 {
                 let polls = polls.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     polls.fetch_add(1, SeqCst);
                     cx.yield_now().await;
                     polls.fetch_add(1, SeqCst);
                     Ok(())
-                }));
+                });
             }
             for _ in 0..100 {
                 let polls = polls.clone();

@@ -61,7 +61,7 @@ fn a_panic_of_a_finalizer_is_worse_than_an_error() {
         let bad = async |_: &Cx, _: &Scope<AppError>| Err::<(), _>(AppError::Bad(1));
         assert_eq!(panic_of(second_panics(rt, Policy::FailFast, bad).0), "finalizer 1");
         let child = async |_: &Cx, s: &Scope<AppError>| {
-            drop(s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Bad(2))));
+            s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Bad(2)));
             Ok(())
         };
         assert_eq!(panic_of(second_panics(rt, Policy::FailFast, child).0), "finalizer 1");
@@ -72,7 +72,7 @@ fn a_panic_of_a_finalizer_is_worse_than_an_error() {
 fn of_two_panics_the_first_is_the_outcome() {
     on_each(|rt| {
         let child = async |_: &Cx, s: &Scope<AppError>| {
-            drop(s.spawn(async |_cx: Cx| -> Result<(), _> { panic!("child") }));
+            s.spawn(async |_cx: Cx| -> Result<(), _> { panic!("child") });
             Ok(())
         };
         let (outcome, ran) = second_panics(rt, Policy::FailFast, child);
@@ -98,13 +98,13 @@ fn a_panic_of_a_finalizer_goes_on_in_the_author_of_the_scope() {
                     cx.sleep(Duration::from_secs(3600)).await?;
                     Ok(())
                 });
-                drop(outer.spawn(async |cx: Cx| {
+                outer.spawn(async |cx: Cx| {
                     cx.scope(async |s: Scope<AppError>| {
                         s.defer(async |_cx: Cx| panic!("finalizer")).unwrap();
                         Ok(())
                     })
                     .await
-                }));
+                });
                 let _ = sibling.await;
                 Ok(())
             })

@@ -42,7 +42,7 @@ async fn opens(
 ) -> Result<(), AppError> {
     let _: Result<(), AppError> = cx
         .scope(async |s: Scope<AppError>| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let promise = obliged.then(|| cx.obligation().unwrap());
                 cx.cancelled().await;
                 say();
@@ -50,7 +50,7 @@ async fn opens(
                     promise.commit().unwrap();
                 }
                 Ok(())
-            }));
+            });
             scopes.lock().unwrap().push(s);
             Ok(())
         })
@@ -72,7 +72,7 @@ fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion
             };
             for _ in 0..40 {
                 let (say, scopes) = (say("cancel"), Arc::clone(&scopes));
-                drop(s.spawn(async move |cx: Cx| opens(&cx, scopes, obliged, say).await));
+                s.spawn(async move |cx: Cx| opens(&cx, scopes, obliged, say).await);
             }
             for _ in 0..3 {
                 cx.yield_now().await;
@@ -81,10 +81,10 @@ fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion
                 scope.cancel("done with");
             }
             let timed = say("timed");
-            drop(s.task("timed").within(HOUR).spawn(async move |_cx: Cx| {
+            s.task("timed").within(HOUR).spawn(async move |_cx: Cx| {
                 timed();
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await
@@ -149,10 +149,10 @@ fn a_governor_of_ones_own_is_asked_before_every_dispatch() {
     let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
         cx.scope(async |s| {
             for _ in 0..100 {
-                drop(s.spawn(async |cx: Cx| {
+                s.spawn(async |cx: Cx| {
                     cx.yield_now().await;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -184,7 +184,7 @@ fn a_governor_that_panics_has_no_preference() {
             cx.scope(async |s: Scope<AppError>| {
                 for n in 0..50 {
                     let task = s.task("timed").within(HOUR).spawn(async |_: Cx| Ok(()));
-                    drop(s.spawn(async |_: Cx| Ok(())));
+                    s.spawn(async |_: Cx| Ok(()));
                     if n % 2 == 0 {
                         task.cancel("done with");
                     }

@@ -414,14 +414,14 @@ fn a_guest_has_local_tasks_in_the_scope_of_another_program() {
                     let scope = rx.lock().unwrap().recv().unwrap();
                     for _ in 0..10 {
                         let (home, count) = (AtHome::new(), count.clone());
-                        drop(scope.spawn_local(async move |cx: Cx| {
+                        scope.spawn_local(async move |cx: Cx| {
                             for _ in 0..10 {
                                 cx.yield_now().await;
                                 home.check();
                             }
                             count.fetch_add(1, Ordering::SeqCst);
                             Ok(())
-                        }));
+                        });
                     }
                     done.notify_one();
                 },
@@ -476,15 +476,15 @@ fn shut_down(rt: &Runtime, grace: Grace, for_ever: bool) -> Vec<Result<(), Block
             let ended: Result<(), TaskError<AppError>> = cx
                 .try_scope(async |s| {
                     let home = AtHome::new();
-                    drop(s.spawn_local(async move |cx: Cx| {
+                    s.spawn_local(async move |cx: Cx| {
                         cx.cancelled().await;
                         home.check();
                         Ok(())
-                    }));
-                    drop(s.spawn(async |cx: Cx| {
+                    });
+                    s.spawn(async |cx: Cx| {
                         cx.sleep(Duration::from_secs(3600)).await?;
                         Ok(())
-                    }));
+                    });
                     entered.send(()).unwrap();
                     if for_ever {
                         std::future::pending::<()>().await;

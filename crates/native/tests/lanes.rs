@@ -30,10 +30,10 @@ fn ready_work_goes_by_priority_also_around_the_usual_one() {
     let order = logged(async |_, s, log| {
         for priority in [10, 128, 200, 127, 128, 129, 10] {
             let log = log.clone();
-            drop(s.task("one").priority(priority).spawn(async move |_: Cx| {
+            s.task("one").priority(priority).spawn(async move |_: Cx| {
                 log.lock().unwrap().push(priority.to_string());
                 Ok(())
-            }));
+            });
         }
     });
     assert_eq!(order, ["200", "129", "128", "128", "127", "10", "10"]);
@@ -57,10 +57,10 @@ fn a_streak_ends_with_a_plain_dispatch() {
         assert!(first.iter().all(|task| task.cancel("first")));
         cx.yield_now().await; // back here by a plain dispatch
         let log = log.clone();
-        drop(s.spawn(async move |_: Cx| {
+        s.spawn(async move |_: Cx| {
             log.lock().unwrap().push("ready".into());
             Ok(())
-        }));
+        });
         second.cancel("second");
     });
     assert_eq!(order[16..], ["cancel", "ready"]);
@@ -79,10 +79,10 @@ fn order(seed: Option<u64>) -> Vec<u32> {
         cx.scope(async |s: Scope<AppError>| {
             for n in 0..10 {
                 let log = log.clone();
-                drop(s.spawn(async move |_cx: Cx| {
+                s.spawn(async move |_cx: Cx| {
                     log.lock().unwrap().push(n);
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })

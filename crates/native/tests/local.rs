@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
-use asx_runtime::{Cx, Local, Scope};
+use asx_runtime::{Cx, Local, Policy, Scope, Why};
 use common::{AppError, on_each};
 
 static USER: Local<String> = Local::new();
@@ -64,10 +66,10 @@ fn grow(cx: Cx, left: u32, leaves: Arc<AtomicUsize>) -> Growing {
             cx.scope(async |s| {
                 for _ in 0..4 {
                     let leaves = leaves.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         cx.yield_now().await;
                         grow(cx, left - 1, leaves).await
-                    }));
+                    });
                 }
                 Ok(())
             })
@@ -129,8 +131,8 @@ fn finalizers_jobs_and_local_tasks_inherit_too() {
                     };
                     let [a, b, c, d] = [(); 4].map(|()| count.clone());
                     s.defer(async move |cx: Cx| drop(see(&cx, &a))).unwrap();
-                    drop(s.spawn_blocking(move || see(&Cx::current().unwrap(), &b)));
-                    drop(s.spawn_local(async move |cx: Cx| see(&cx, &c)));
+                    s.spawn_blocking(move || see(&Cx::current().unwrap(), &b));
+                    s.spawn_local(async move |cx: Cx| see(&cx, &c));
                     cx.spawn_blocking(move || see(&Cx::current().unwrap(), &d)).await.unwrap()?;
                     Ok(())
                 })
@@ -167,11 +169,11 @@ fn values_live_as_long_as_who_inherits_them() {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.with_local(&DEPTH, value, async |cx| {
                 cx.scope(async |s| {
-                    drop(s.spawn(async |cx: Cx| {
+                    s.spawn(async |cx: Cx| {
                         cx.yield_now().await;
                         assert_eq!(cx.local(&DEPTH).as_deref(), Some(&5));
                         Ok(())
-                    }));
+                    });
                     Ok(())
                 })
                 .await
@@ -183,5 +185,70 @@ fn values_live_as_long_as_who_inherits_them() {
         while weak.upgrade().is_some() {
             std::thread::yield_now();
         }
+    });
+}
+
+type Seen = Arc<Mutex<Vec<Option<String>>>>;
+
+/// Notes who it sees when it is dropped.
+struct Sees(Cx, Seen);
+
+impl Drop for Sees {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(user(&self.0));
+    }
+}
+
+async fn waits_inside(cx: Cx, seen: Seen) {
+    let sees = Sees(cx.clone(), seen);
+    let body = async |_: &Cx| {
+        let _sees = sees;
+        pending::<()>().await;
+    };
+    cx.with_local(&USER, String::from("ann"), body).await;
+}
+
+/// A value is there in destructors: of a future dropped half-way, of a task that is ended by force,
+/// and of what a panic leaves behind.
+#[test]
+fn a_value_is_seen_in_the_destructors_of_what_is_dropped_half_way() {
+    on_each(|rt| {
+        let seen = Seen::default();
+        rt.block_on(async |cx: Cx| {
+            let mut future = Some(Box::pin(waits_inside(cx.clone(), seen.clone())));
+            poll_fn(|context| {
+                assert!(future.as_mut().unwrap().as_mut().poll(context).is_pending());
+                future = None;
+                Poll::Ready(())
+            })
+            .await;
+            for panics in [false, true] {
+                let told = seen.clone();
+                let settings = cx.scope_with(Policy::CollectAll);
+                let ended = settings.run(async |s: Scope<AppError>| {
+                    // No async block, which would drop its parts while it unwinds.
+                    let task = s.spawn(move |cx: Cx| {
+                        let mut body = Box::pin(waits_inside(cx.clone(), told));
+                        poll_fn(move |context| -> Poll<Result<(), AppError>> {
+                            assert!(body.as_mut().poll(context).is_pending());
+                            assert!(!panics, "the rest of the body is dropped");
+                            cx.is_cancelled();
+                            Poll::Pending
+                        })
+                    });
+                    while !panics && !rt.dump().to_string().contains("outside asx, spawned at") {
+                        cx.yield_now().await;
+                    }
+                    if !panics {
+                        task.cancel(Why::from("now").cleanup_time(Duration::from_millis(1)));
+                    }
+                    assert!(task.await.is_err());
+                    Ok(())
+                });
+                assert!(ended.await.is_ok());
+            }
+        });
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!(seen, [const { Some("ann") }; 3].map(|name| name.map(String::from)));
     });
 }

@@ -107,7 +107,7 @@ async fn serve(cx: Cx, s: Scope<Error>, listener: Arc<dyn Socket>) -> Result<(),
     loop {
         let accepted = io(&cx, &*listener, Direction::Read, || listener.accept()).await;
         let (socket, _) = accepted?;
-        drop(s.spawn(move |cx| echo(cx, socket)));
+        s.spawn(move |cx| echo(cx, socket));
     }
 }
 
@@ -226,6 +226,78 @@ fn one_blocked_worker_does_not_stop_the_sockets() {
         })
         .await
         .unwrap();
+    });
+}
+
+/// How often workers have got up so far.
+fn wakeups(rt: &Runtime) -> u64 {
+    let metrics = rt.metrics();
+    metrics.workers.iter().map(|worker| worker.parks + worker.watches + worker.ticks).sum()
+}
+
+/// Waits until no worker has got up for ten times as long as one waits between two looks.
+fn wait_until_quiet(rt: &Runtime) {
+    for _ in 0..100 {
+        let before = wakeups(rt);
+        std::thread::sleep(Duration::from_millis(200));
+        if wakeups(rt) == before {
+            return;
+        }
+    }
+    panic!("an idle runtime does not come to rest: {:?}", rt.metrics());
+}
+
+/// And when it does, for a task that holds its worker up, another worker sees what comes next.
+#[test]
+fn an_idle_runtime_with_sockets_does_not_get_up() {
+    let rt = Runtime::builder().workers(4).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let rt = &rt;
+    std::thread::scope(|threads| {
+        let quiet = threads.spawn(move || {
+            let at: SocketAddr = told.recv().unwrap();
+            let mut hogged = std::net::TcpStream::connect(at).unwrap();
+            let mut echoed = std::net::TcpStream::connect(at).unwrap();
+            let mut buffer = [0];
+            for _ in 0..3 {
+                wait_until_quiet(rt);
+                hogged.write_all(&[1]).unwrap();
+                hogged.read_exact(&mut buffer).unwrap();
+                // Its worker is held up from now on.
+                for n in 0..20 {
+                    echoed.write_all(&[n]).unwrap();
+                    echoed.read_exact(&mut buffer).unwrap();
+                    assert_eq!(buffer, [n]);
+                }
+                hogged.write_all(&[2]).unwrap();
+            }
+        });
+        rt.block_on(async |cx: Cx| {
+            let (listener, at) = listen(&cx);
+            tell.send(at).unwrap();
+            cx.scope(async |s: Scope<Error>| {
+                let accept = || listener.accept();
+                let (hogged, _) = io(&cx, &*listener, Direction::Read, accept).await?;
+                let (echoed, _) = io(&cx, &*listener, Direction::Read, accept).await?;
+                s.spawn(async move |cx: Cx| {
+                    let mut buffer = [0];
+                    while read(&cx, &*hogged, &mut buffer).await? == 1 {
+                        write(&cx, &*hogged, &buffer).await?;
+                        // Until the other connection was served.
+                        while hogged.peek(&mut buffer).is_err() {
+                            std::thread::yield_now();
+                        }
+                        read(&cx, &*hogged, &mut buffer).await?;
+                    }
+                    Ok(())
+                });
+                s.spawn(move |cx| echo(cx, echoed)).await.unwrap();
+                Ok(())
+            })
+            .await
+            .unwrap();
+        });
+        quiet.join().unwrap();
     });
 }
 

@@ -80,11 +80,11 @@ where
         cx.try_scope(async |s: Scope<AppError>| {
             for n in 0..100 {
                 let (own, each) = (s.clone(), each.clone());
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.sleep(Duration::from_micros(50 * (n as u64 % 5))).await?;
                     each(n, &own);
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -99,7 +99,7 @@ fn a_local_task_runs_where_it_was_made() {
         let inner = watch.clone();
         in_many_tasks(rt, move |n, s| {
             let watch = inner.clone();
-            drop(s.spawn_local(move |cx| {
+            s.spawn_local(move |cx| {
                 watch.over(async move {
                     let shared = Rc::new(Cell::new(0));
                     for _ in 0..5 {
@@ -115,7 +115,7 @@ fn a_local_task_runs_where_it_was_made() {
                     assert_eq!(shared.get(), 5);
                     Ok(())
                 })
-            }));
+            });
         })
         .unwrap();
         assert_eq!(watch.counts(), [100, 0]);
@@ -135,14 +135,14 @@ fn a_local_task_with_priority_or_deadline_stays_too() {
                 0 => task.priority(200),
                 _ => task.within(Duration::from_secs(3600)),
             };
-            drop(task.spawn_local(move |cx| {
+            task.spawn_local(move |cx| {
                 watch.over(async move {
                     for _ in 0..5 {
                         cx.sleep(Duration::from_micros(100)).await?;
                     }
                     Ok(())
                 })
-            }));
+            });
         })
         .unwrap();
         assert_eq!(watch.counts(), [100, 0]);
@@ -170,7 +170,7 @@ fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
             });
             if n % 2 == 1 {
                 // Some by another thread.
-                drop(s.spawn_blocking(move || Ok(task.cancel("done with"))));
+                s.spawn_blocking(move || Ok(task.cancel("done with")));
             }
         })
         .unwrap();
@@ -218,7 +218,7 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                 .run(async |s: Scope<AppError>| {
                     for n in 0..60 {
                         let (own, watch) = (s.clone(), inner.clone());
-                        drop(s.spawn(async move |cx: Cx| {
+                        s.spawn(async move |cx: Cx| {
                             cx.yield_now().await;
                             let task = own.spawn_local(move |cx| {
                                 watch.over(async move {
@@ -228,15 +228,15 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                                 })
                             });
                             // Awaited or dropped on whatever worker this one runs on.
-                            drop(own.spawn(async move |_cx: Cx| {
+                            own.spawn(async move |_cx: Cx| {
                                 match task.await {
                                     Ok(value) => assert_eq!(value, n),
                                     Err(stop) => assert!(matches!(stop, TaskError::Panicked(_))),
                                 }
                                 Ok(())
-                            }));
+                            });
                             Ok(())
-                        }));
+                        });
                     }
                     Ok(())
                 })

@@ -77,11 +77,11 @@ fn a_body_that_blocks_its_thread_does_not_hold_up_the_tasks() {
         cx.scope(async |s: Scope<AppError>| {
             for _ in 0..4 {
                 let tell = tell.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.sleep(Duration::from_millis(1)).await?;
                     tell.send(()).unwrap();
                     Ok(())
-                }));
+                });
             }
             Ok((0..4).all(|_| told.recv_timeout(LONG).is_ok()))
         })

@@ -117,11 +117,11 @@ fn told(name: &'static str, body: Body, stale: bool) {
     runtime.block_on(async |cx: Cx| {
         let scope = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
             let (live, mut lives) = channel::oneshot();
-            drop(s.task(name).spawn(async move |cx: Cx| {
+            s.task(name).spawn(async move |cx: Cx| {
                 let _ = live.send(());
                 body(&cx).await;
                 Ok(())
-            }));
+            });
             lives.recv(&cx).await.expect("the task lives");
             // It is stale, or not, for good: the last wait is waited for.
             while shown(&handle, name).stale != stale {

@@ -40,13 +40,13 @@ impl Special {
 fn yields(task: TaskBuilder<'_, AppError>, stop: &Arc<AtomicBool>) -> Arc<AtomicU64> {
     let polls = Arc::new(AtomicU64::new(0));
     let (stop, counted) = (stop.clone(), polls.clone());
-    drop(task.spawn(async move |cx: Cx| {
+    task.spawn(async move |cx: Cx| {
         while !stop.load(SeqCst) {
             counted.fetch_add(1, SeqCst);
             cx.yield_now().await;
         }
         Ok(())
-    }));
+    });
     polls
 }
 
@@ -144,7 +144,7 @@ fn work_woken_from_outside_leaves_own_work_its_turns() {
                 for nth in 0..2 {
                     let (stop, polls) = (stop.clone(), polls.clone());
                     let (wakers, wake) = (wakers.clone(), wake.clone());
-                    drop(s.spawn(async move |_cx: Cx| {
+                    s.spawn(async move |_cx: Cx| {
                         poll_fn(|context| {
                             let other = {
                                 let mut wakers = wakers.lock().unwrap();
@@ -162,7 +162,7 @@ fn work_woken_from_outside_leaves_own_work_its_turns() {
                         })
                         .await;
                         Ok(())
-                    }));
+                    });
                 }
                 let (passed, stops) = (polls.clone(), stop.clone());
                 let local = s.spawn(async move |cx: Cx| {

@@ -48,7 +48,7 @@ fn tasks_that_were_asked_twice_can_be_ended_by_force() {
     async fn program(cx: Cx) {
         let scope = cx.try_scope(async |s: Scope<Cancelled>| {
             for _ in 0..4 {
-                drop(s.spawn(async |_| std::future::pending::<Result<(), _>>().await));
+                s.spawn(async |_| std::future::pending::<Result<(), _>>().await);
             }
             Ok(())
         });
@@ -107,7 +107,7 @@ fn a_cancel_goes_as_deep_as_scopes_do() {
                 return Ok(());
             };
             cx.scope(async |s: Scope<Cancelled>| {
-                drop(s.spawn(async move |cx: Cx| nest(cx, below, told).await));
+                s.spawn(async move |cx: Cx| nest(cx, below, told).await);
                 Ok(())
             })
             .await
@@ -116,7 +116,7 @@ fn a_cancel_goes_as_deep_as_scopes_do() {
     async fn program(cx: Cx) -> Result<(), Cancelled> {
         cx.scope(async |s: Scope<Cancelled>| {
             let (told, mut all_live) = channel::oneshot();
-            drop(s.spawn(async |cx: Cx| nest(cx, 300, told).await));
+            s.spawn(async |cx: Cx| nest(cx, 300, told).await);
             all_live.recv(&cx).await.expect("the innermost lives");
             s.cancel("enough");
             Ok(())
@@ -147,14 +147,14 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
     async fn nested(cx: Cx, tell: std::sync::mpsc::Sender<Scope<Cancelled>>) {
         let ended = cx.scope(async |outer: Scope<Cancelled>| {
             let told = outer.clone();
-            drop(outer.spawn(async move |cx: Cx| {
+            outer.spawn(async move |cx: Cx| {
                 cx.scope(async |_: Scope<Cancelled>| {
                     let _ = tell.send(told);
                     cx.cancelled().await;
                     Ok(())
                 })
                 .await
-            }));
+            });
             Ok(())
         });
         assert!(ended.await.is_ok(), "what it caused itself is not its result");
@@ -170,10 +170,10 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
     runtime.block_on(async |cx: Cx| {
         let both = cx.scope(async |s: Scope<Cancelled>| {
             for tell in [tell.clone(), tell] {
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     nested(cx, tell).await;
                     Ok(())
-                }));
+                });
             }
             Ok(())
         });
@@ -194,12 +194,12 @@ fn stops_from_many_threads_at_any_moment_come_to_an_end() {
                     .try_scope(async |s: Scope<Cancelled>| {
                         for _ in 0..2 {
                             let below = depth.checked_sub(1);
-                            drop(s.spawn(async move |cx: Cx| {
+                            s.spawn(async move |cx: Cx| {
                                 if let Some(below) = below {
                                     churn(cx, below).await;
                                 }
                                 Ok(())
-                            }));
+                            });
                         }
                         s.defer(async |cx: Cx| cx.yield_now().await).ok();
                         Ok(())

@@ -166,7 +166,7 @@ fn a_life_has_ended_with_all_it_started_before_the_next_begins() {
                     async move |cx: Cx| {
                         log.lock().unwrap().push((own, "begin"));
                         let late = log.clone();
-                        drop(cx.spawn_blocking(move || late.lock().unwrap().push((own, "job"))));
+                        cx.spawn_blocking(move || late.lock().unwrap().push((own, "job")));
                         if own < 3 { Err(AppError::Bad(own)) } else { Ok(()) }
                     }
                 }));

@@ -21,7 +21,7 @@ use crate::split::{OverSocket, ReadSide, WriteSide};
 /// [`io::Error::from`](crate::io::Error) finds again; a poll in another task is refused.
 ///
 /// ```
-/// use asx_net::{Cx, TcpStream, io};
+/// use asx::{Cx, io, net::TcpStream};
 /// use futures_lite::AsyncReadExt as _;
 ///
 /// async fn greeting(cx: &Cx, stream: TcpStream) -> io::Result<String> {
@@ -105,7 +105,7 @@ impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_read_side(context, ReadInto { buffer, short: S::SHORT })
+        self.poll_read_side(context, ReadInto { buffer, transport: S::TRANSPORT })
     }
 
     fn poll_read_vectored(
@@ -113,7 +113,7 @@ impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
         context: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_read_side(context, ReadIntoAll { buffers, short: S::SHORT })
+        self.poll_read_side(context, ReadIntoAll { buffers, transport: S::TRANSPORT })
     }
 }
 
@@ -123,7 +123,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_side(context, WriteFrom { buffer, short: S::SHORT })
+        self.poll_write_side(context, WriteFrom { buffer, transport: S::TRANSPORT })
     }
 
     fn poll_write_vectored(
@@ -131,7 +131,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_side(context, WriteFromAll { buffers, short: S::SHORT })
+        self.poll_write_side(context, WriteFromAll { buffers, transport: S::TRANSPORT })
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -151,7 +151,7 @@ impl<S: ReadSide + Unpin> tokio::io::AsyncRead for Bound<S> {
         buffer: &mut tokio::io::ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let unfilled = buffer.initialize_unfilled();
-        let read = ReadInto { buffer: unfilled, short: S::SHORT };
+        let read = ReadInto { buffer: unfilled, transport: S::TRANSPORT };
         let count = std::task::ready!(self.poll_read_side(context, read))?;
         buffer.advance(count);
         Poll::Ready(Ok(()))
@@ -165,7 +165,7 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_side(context, WriteFrom { buffer, short: S::SHORT })
+        self.poll_write_side(context, WriteFrom { buffer, transport: S::TRANSPORT })
     }
 
     fn poll_write_vectored(
@@ -173,7 +173,7 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
         context: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_side(context, WriteFromAll { buffers, short: S::SHORT })
+        self.poll_write_side(context, WriteFromAll { buffers, transport: S::TRANSPORT })
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -39,7 +39,7 @@ impl Interest {
 /// ```
 /// use std::io::Read as _;
 /// use std::os::unix::net::UnixStream;
-/// use asx_net::{AsyncFd, Cx, io};
+/// use asx::{Cx, io, net::AsyncFd};
 ///
 /// async fn first_byte(cx: &Cx, pipe: &AsyncFd<UnixStream>) -> io::Result<u8> {
 ///     loop {
@@ -113,7 +113,9 @@ impl<T: AsFd> AsyncFd<T> {
         &self.inner
     }
 
-    /// What the descriptor belongs to. Its descriptor must stay the same.
+    /// What the descriptor belongs to. Its descriptor must stay the same: if it is closed while it
+    /// is watched, nobody is told, and who waits for it waits until a cancel. Nothing else is
+    /// touched, whoever gets its number.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.inner
     }
@@ -138,7 +140,7 @@ impl<T: AsFd + fmt::Debug> fmt::Debug for AsyncFd<T> {
     }
 }
 
-/// The future of [`AsyncFd::readable`] and [`AsyncFd::writable`].
+/// The future of [`AsyncFd::readable`] and [`AsyncFd::writable`]; gives `io::Result<ReadyGuard>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Readiness<'a, T: AsFd> {
     operation: Operation<'a>,

@@ -4,8 +4,8 @@
 //! operation of its task, and can be bounded by [`Cx::timeout`]. A server:
 //!
 //! ```
-//! use asx_net::{Cx, TcpListener, TcpStream, io, serve};
-//! use asx_runtime::select;
+//! use asx::net::{TcpListener, TcpStream, serve};
+//! use asx::{Cx, io, select};
 //!
 //! /// Answers each line with itself, until the client has no more or the server is told to stop.
 //! async fn echo(cx: Cx, stream: TcpStream) -> io::Result<()> {
@@ -23,7 +23,7 @@
 //!     }
 //! }
 //!
-//! # let runtime = asx_native::Runtime::builder().workers(2).build()?;
+//! # let runtime = asx::Runtime::builder().workers(2).build()?;
 //! # runtime.block_on(async |cx: Cx| {
 //! # let cx = &cx;
 //! let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
@@ -63,12 +63,12 @@
 //! | `write_all` | the error tells [how much](io::WriteAllError::written) went out | refuses it |
 //! | [`flush`](io::FrameWriter::flush) of frames | inside of one: it is poisoned | refuses it |
 //!
-//! [`race`](asx_runtime::race) takes all of them. What `select!` refuses does not compile:
+//! [`race`](asx_runtime::race()) takes all of them. What `select!` refuses does not compile:
 //!
 //! ```compile_fail,E0277
-//! # use asx_net::{Cx, TcpStream, io};
+//! # use asx::{Cx, io, net::TcpStream};
 //! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
-//! asx_runtime::select! {
+//! asx::select! {
 //!     written = stream.write_all(cx, b"all or nothing?") => written?,
 //!     told = cx.stopping() => told?,
 //! }
@@ -77,9 +77,9 @@
 //! ```
 //!
 //! ```
-//! # use asx_net::{Cx, TcpStream, io};
+//! # use asx::{Cx, io, net::TcpStream};
 //! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
-//! asx_runtime::select! {
+//! asx::select! {
 //!     written = stream.write(cx, b"some of it") => drop(written?),
 //!     told = cx.stopping() => told?,
 //! }

@@ -132,7 +132,11 @@ impl ToSocketAddrs for str {
         }
         let parts = self.rsplit_once(':');
         let parts = parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-        let wrong = || IoError::new(ErrorKind::InvalidInput, "not of the form `host:port`");
+        let wrong = || {
+            let shown: String = self.chars().take(80).collect();
+            let why = format!("{shown:?} is not of the form `host:port`, with a port up to 65535");
+            IoError::new(ErrorKind::InvalidInput, why)
+        };
         parts.ok_or_else(wrong)?.target()
     }
 }

@@ -1,4 +1,4 @@
-//! The one future of all socket operations.
+//! The future of socket operations.
 //!
 //! A [`SocketOp`] waits until its socket is worth a try in the direction of its [`Attempt`], and
 //! then makes it. Every poll begins with the steps that all operations have in common
@@ -6,7 +6,8 @@
 //! the context of another task is refused. Only then is the socket touched, and the attempt that
 //! succeeds ends the poll: an operation that was cancelled or dropped has consumed nothing.
 //!
-//! The names that methods answer with, [`ReadOp`] for example, are aliases of `SocketOp`.
+//! The names that methods answer with, [`ReadOp`] for example, are aliases of `SocketOp`; only what
+//! makes several attempts ([`WriteAllOp`], [`ReadExactOp`]) is a future of its own.
 
 use std::fmt;
 use std::future::Future;
@@ -22,25 +23,31 @@ use asx_runtime::net::{Address, Direction, Socket, WaitSlot};
 use asx_runtime::operation::{Registration, Wait};
 use asx_runtime::{CancelSafe, Cx};
 
-use crate::io::Result;
+use crate::io::{Result, WriteAllError};
+use crate::split::SocketStream;
 
-/// The future of [`TcpStream::read`](crate::TcpStream::read) and of others that read.
+/// The future of [`TcpStream::read`](crate::TcpStream::read) and of others that read;
+/// gives `io::Result<usize>`.
 pub type ReadOp<'a> = SocketOp<'a, ReadInto<'a>>;
-/// The future of [`TcpStream::read_vectored`](crate::TcpStream::read_vectored).
+/// The future of [`TcpStream::read_vectored`](crate::TcpStream::read_vectored);
+/// gives `io::Result<usize>`.
 pub type ReadVectoredOp<'a, 'b> = SocketOp<'a, ReadIntoAll<'a, 'b>>;
-/// The future of [`TcpStream::peek`](crate::TcpStream::peek) and
-/// [`UdpSocket::peek`](crate::UdpSocket::peek).
+/// The future of [`TcpStream::peek`](crate::TcpStream::peek) and of others that only look;
+/// gives `io::Result<usize>`.
 pub type PeekOp<'a> = SocketOp<'a, PeekInto<'a>>;
-/// The future of [`TcpStream::write`](crate::TcpStream::write) and of others that write once.
+/// The future of [`TcpStream::write`](crate::TcpStream::write) and of others that write once;
+/// gives `io::Result<usize>`.
 pub type WriteOp<'a> = SocketOp<'a, WriteFrom<'a>>;
-/// The future of [`TcpStream::write_vectored`](crate::TcpStream::write_vectored).
+/// The future of [`TcpStream::write_vectored`](crate::TcpStream::write_vectored);
+/// gives `io::Result<usize>`.
 pub type WriteVectoredOp<'a> = SocketOp<'a, WriteFromAll<'a>>;
-/// The future of [`TcpListener::accept`](crate::TcpListener::accept): a stream `S`, and where it
-/// comes from.
+/// The future of [`TcpListener::accept`](crate::TcpListener::accept); gives
+/// `io::Result<(S, Address)>`: a stream `S`, and where it comes from.
 pub type AcceptOp<'a, S> = SocketOp<'a, TakeConnection<S>>;
-/// The future of [`UdpSocket::recv_from`](crate::UdpSocket::recv_from): a size, and an address `A`.
+/// The future of [`UdpSocket::recv_from`](crate::UdpSocket::recv_from); gives
+/// `io::Result<(usize, A)>`: a size, and an address `A`.
 pub type RecvFromOp<'a, A> = SocketOp<'a, RecvFromInto<'a, A>>;
-/// The future of [`UdpSocket::send_to`](crate::UdpSocket::send_to).
+/// The future of [`UdpSocket::send_to`](crate::UdpSocket::send_to); gives `io::Result<usize>`.
 pub type SendToOp<'a> = SocketOp<'a, SendToFrom<'a>>;
 
 /// What an operation does to its socket when that seems ready. Implemented here only.
@@ -51,6 +58,12 @@ pub trait Attempt: Unpin + sealed::Sealed {
     /// Which way it moves bytes.
     #[doc(hidden)]
     const DIRECTION: Direction;
+
+    /// The answer, if there is nothing to wait for: no bytes are to be moved.
+    #[doc(hidden)]
+    fn without_socket(&self) -> Option<Self::Output> {
+        None
+    }
 
     /// Tries it once. It has consumed nothing if it fails.
     #[doc(hidden)]
@@ -165,6 +178,9 @@ impl Waiter {
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<A::Output>> {
         let Waiter { registration, slot, at } = self;
+        if let Some(output) = attempt.without_socket() {
+            return Poll::Ready(Ok(output));
+        }
         loop {
             let Poll::Ready(seen) = socket.poll_ready(A::DIRECTION, slot, context.waker()) else {
                 cx.waits(Wait::Signal, at, context.waker(), registration);
@@ -196,30 +212,52 @@ impl Waiter {
     }
 }
 
-/// What a short count means for a socket.
+/// What a socket moves bytes by, which tells what a count means.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Short {
-    /// All there is was moved: TCP.
-    Exhausted,
-    /// Nothing: a datagram is as long as it is, and a unix socket may stop at descriptors that came
-    /// with the bytes.
-    Normal,
+pub enum Transport {
+    /// A stream. Fewer bytes than asked for: it is empty, or full.
+    Tcp,
+    /// A stream. A read may also stop at descriptors that came with the bytes.
+    UnixStream,
+    /// A datagram is as long as it is, and may be empty.
+    Datagrams,
 }
 
-impl Short {
+/// Systems move no more bytes than this at once, however many are asked for.
+const MOST_BYTES: usize = 0x7fff_f000;
+/// Every system takes as many buffers at once. Where there are more, it may have passed over some.
+const MOST_BUFFERS: usize = 16;
+
+impl Transport {
+    /// The answer to who asks for so many bytes, if no socket is needed for it: none of a stream.
+    fn without_socket(self, asked: usize) -> Option<usize> {
+        (asked == 0 && self != Transport::Datagrams).then_some(0)
+    }
+
     fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
         // None at all is the end, which stays.
-        let is_short = moved > 0 && moved < asked;
-        Attempted { output: moved, exhausted: self == Short::Exhausted && is_short }
+        let is_short = moved > 0 && moved < asked.min(MOST_BYTES);
+        Attempted { output: moved, exhausted: self == Transport::Tcp && is_short }
     }
+
+    /// The same for several buffers, of which the system may have taken only the first ones.
+    fn attempted_all(self, moved: usize, asked: usize, buffers: usize) -> Attempted<usize> {
+        let Attempted { output, exhausted } = self.attempted(moved, asked);
+        Attempted { output, exhausted: exhausted && buffers <= MOST_BUFFERS }
+    }
+}
+
+/// The bytes of several buffers, of which one may stand there more than once.
+fn total(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.fold(0, usize::saturating_add)
 }
 
 /// Reads into a buffer.
 #[derive(Debug)]
 pub struct ReadInto<'a> {
     pub(crate) buffer: &'a mut [u8],
-    pub(crate) short: Short,
+    pub(crate) transport: Transport,
 }
 
 impl sealed::Sealed for ReadInto<'_> {}
@@ -228,9 +266,13 @@ impl Attempt for ReadInto<'_> {
     type Output = usize;
     const DIRECTION: Direction = Direction::Read;
 
+    fn without_socket(&self) -> Option<usize> {
+        self.transport.without_socket(self.buffer.len())
+    }
+
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
         let count = socket.read(self.buffer)?;
-        Ok(self.short.attempted(count, self.buffer.len()))
+        Ok(self.transport.attempted(count, self.buffer.len()))
     }
 }
 
@@ -238,7 +280,7 @@ impl Attempt for ReadInto<'_> {
 #[derive(Debug)]
 pub struct ReadIntoAll<'a, 'b> {
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
-    pub(crate) short: Short,
+    pub(crate) transport: Transport,
 }
 
 impl sealed::Sealed for ReadIntoAll<'_, '_> {}
@@ -247,10 +289,14 @@ impl Attempt for ReadIntoAll<'_, '_> {
     type Output = usize;
     const DIRECTION: Direction = Direction::Read;
 
+    fn without_socket(&self) -> Option<usize> {
+        self.transport.without_socket(total(self.buffers.iter().map(|buffer| buffer.len())))
+    }
+
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
         let count = socket.read_vectored(self.buffers)?;
-        let asked = self.buffers.iter().map(|buffer| buffer.len()).sum();
-        Ok(self.short.attempted(count, asked))
+        let asked = total(self.buffers.iter().map(|buffer| buffer.len()));
+        Ok(self.transport.attempted_all(count, asked, self.buffers.len()))
     }
 }
 
@@ -276,7 +322,7 @@ impl Attempt for PeekInto<'_> {
 #[derive(Debug)]
 pub struct WriteFrom<'a> {
     pub(crate) buffer: &'a [u8],
-    pub(crate) short: Short,
+    pub(crate) transport: Transport,
 }
 
 impl sealed::Sealed for WriteFrom<'_> {}
@@ -285,9 +331,13 @@ impl Attempt for WriteFrom<'_> {
     type Output = usize;
     const DIRECTION: Direction = Direction::Write;
 
+    fn without_socket(&self) -> Option<usize> {
+        self.transport.without_socket(self.buffer.len())
+    }
+
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
         let count = socket.write(self.buffer)?;
-        Ok(self.short.attempted(count, self.buffer.len()))
+        Ok(self.transport.attempted(count, self.buffer.len()))
     }
 }
 
@@ -295,7 +345,7 @@ impl Attempt for WriteFrom<'_> {
 #[derive(Debug)]
 pub struct WriteFromAll<'a> {
     pub(crate) buffers: &'a [IoSlice<'a>],
-    pub(crate) short: Short,
+    pub(crate) transport: Transport,
 }
 
 impl sealed::Sealed for WriteFromAll<'_> {}
@@ -304,10 +354,129 @@ impl Attempt for WriteFromAll<'_> {
     type Output = usize;
     const DIRECTION: Direction = Direction::Write;
 
+    fn without_socket(&self) -> Option<usize> {
+        self.transport.without_socket(total(self.buffers.iter().map(|buffer| buffer.len())))
+    }
+
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
         let count = socket.write_vectored(self.buffers)?;
-        let asked = self.buffers.iter().map(|buffer| buffer.len()).sum();
-        Ok(self.short.attempted(count, asked))
+        let asked = total(self.buffers.iter().map(|buffer| buffer.len()));
+        Ok(self.transport.attempted_all(count, asked, self.buffers.len()))
+    }
+}
+
+/// The future of [`TcpStream::write_all`](crate::TcpStream::write_all); gives
+/// `Result<(), WriteAllError>`: one write after the other, until all bytes are given to a stream
+/// `S`. Not cancel-safe.
+#[must_use = "futures do nothing unless awaited"]
+pub struct WriteAllOp<'a, S> {
+    cx: &'a Cx,
+    socket: &'a Arc<dyn Socket>,
+    waiter: Waiter,
+    /// What is left.
+    bytes: &'a [u8],
+    written: usize,
+    stream: PhantomData<fn() -> S>,
+}
+
+impl<'a, S: SocketStream> WriteAllOp<'a, S> {
+    #[track_caller]
+    pub(crate) fn new(
+        cx: &'a Cx,
+        socket: &'a Arc<dyn Socket>,
+        bytes: &'a [u8],
+    ) -> WriteAllOp<'a, S> {
+        WriteAllOp { cx, socket, waiter: Waiter::new(), bytes, written: 0, stream: PhantomData }
+    }
+}
+
+impl<S: SocketStream> Future for WriteAllOp<'_, S> {
+    type Output = std::result::Result<(), WriteAllError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let WriteAllOp { cx, socket, waiter, bytes, written, .. } = &mut *self;
+        // An empty write is an operation as well: it looks for a cancel, and is charged.
+        while !bytes.is_empty() || *written == 0 {
+            let mut attempt = WriteFrom { buffer: bytes, transport: S::TRANSPORT };
+            let error = match ready!(waiter.poll(cx, socket, &mut attempt, context)) {
+                Ok(0) if bytes.is_empty() => break,
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    *bytes = &bytes[count..];
+                    *written += count;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            return Poll::Ready(Err(WriteAllError { written: *written, error }));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S> Drop for WriteAllOp<'_, S> {
+    fn drop(&mut self) {
+        self.waiter.leave(self.socket, Direction::Write);
+    }
+}
+
+impl<S> fmt::Debug for WriteAllOp<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteAllOp").field("written", &self.written).finish_non_exhaustive()
+    }
+}
+
+/// The future of [`TcpStream::read_exact`](crate::TcpStream::read_exact); gives
+/// `io::Result<()>`: one read after the other, until the buffer is full, from a stream `S`. Not
+/// cancel-safe.
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReadExactOp<'a, S> {
+    cx: &'a Cx,
+    socket: &'a Arc<dyn Socket>,
+    waiter: Waiter,
+    buffer: &'a mut [u8],
+    filled: usize,
+    stream: PhantomData<fn() -> S>,
+}
+
+impl<'a, S: SocketStream> ReadExactOp<'a, S> {
+    #[track_caller]
+    pub(crate) fn new(
+        cx: &'a Cx,
+        socket: &'a Arc<dyn Socket>,
+        buffer: &'a mut [u8],
+    ) -> ReadExactOp<'a, S> {
+        ReadExactOp { cx, socket, waiter: Waiter::new(), buffer, filled: 0, stream: PhantomData }
+    }
+}
+
+impl<S: SocketStream> Future for ReadExactOp<'_, S> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ReadExactOp { cx, socket, waiter, buffer, filled, .. } = &mut *self;
+        // An empty read is an operation as well: it looks for a cancel, and is charged.
+        while *filled < buffer.len() || *filled == 0 {
+            let mut attempt = ReadInto { buffer: &mut buffer[*filled..], transport: S::TRANSPORT };
+            match ready!(waiter.poll(cx, socket, &mut attempt, context))? {
+                0 if buffer.is_empty() => break,
+                0 => return Poll::Ready(Err(ErrorKind::UnexpectedEof.into())),
+                count => *filled += count,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S> Drop for ReadExactOp<'_, S> {
+    fn drop(&mut self) {
+        self.waiter.leave(self.socket, Direction::Read);
+    }
+}
+
+impl<S> fmt::Debug for ReadExactOp<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadExactOp").field("filled", &self.filled).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Net, OptionName, Socket, SocketOption, SocketSetup};
+use asx_runtime::net::{Address, Net, Opening, OptionName, Socket, SocketOption, SocketSetup};
 
 use crate::io::{Error, Result};
 use crate::lookup::{ToSocketAddrs, network, resolve};
@@ -16,7 +16,8 @@ use crate::{TcpListener, TcpStream, UdpSocket};
 /// A socket about to be made: what is set before it is bound or connected.
 ///
 /// ```
-/// use asx_net::{Cx, SocketBuilder, TcpListener, io};
+/// use asx::net::{SocketBuilder, TcpListener};
+/// use asx::{Cx, io};
 ///
 /// async fn listen(cx: &Cx) -> io::Result<TcpListener> {
 ///     SocketBuilder::new().backlog(4096).reuse_port(true).listen(cx, "127.0.0.1:8080").await
@@ -107,7 +108,8 @@ impl SocketBuilder {
     /// That of the last address.
     pub async fn listen(&self, cx: &Cx, at: impl ToSocketAddrs) -> Result<TcpListener> {
         let addresses = resolve(cx, at.target()?).await?;
-        self.first(cx, &addresses, |net, at, setup| net.listen(at, setup)).map(TcpListener::of)
+        self.first(cx, Opening::Listen, &addresses, |net, at, setup| net.listen(at, setup))
+            .map(TcpListener::of)
     }
 
     /// Binds a socket for datagrams: to the first address that can be bound.
@@ -116,7 +118,8 @@ impl SocketBuilder {
     /// That of the last address.
     pub async fn bind_udp(&self, cx: &Cx, at: impl ToSocketAddrs) -> Result<UdpSocket> {
         let addresses = resolve(cx, at.target()?).await?;
-        self.first(cx, &addresses, |net, at, setup| net.datagrams(at, setup)).map(UdpSocket::of)
+        self.first(cx, Opening::Bind, &addresses, |net, at, setup| net.datagrams(at, setup))
+            .map(UdpSocket::of)
     }
 
     /// Connects: to the first address where somebody answers.
@@ -141,13 +144,15 @@ impl SocketBuilder {
     fn first(
         &self,
         cx: &Cx,
+        how: Opening,
         addresses: &[SocketAddr],
         make: impl Fn(&dyn Net, &Address, &SocketSetup) -> std::io::Result<Arc<dyn Socket>>,
     ) -> Result<Arc<dyn Socket>> {
         let net = network(cx)?;
         let mut last = None;
         for address in addresses {
-            match make(net, &Address::from(*address), &self.setup) {
+            let address = Address::from(*address);
+            match cx.record_socket(how, &address, make(net, &address, &self.setup)) {
                 Ok(socket) => return Ok(socket),
                 Err(error) => last = Some(error),
             }
@@ -163,9 +168,15 @@ pub(crate) async fn connect_one(
     setup: &SocketSetup,
 ) -> Result<Arc<dyn Socket>> {
     cx.checkpoint()?;
-    let socket = network(cx)?.connect(to, setup)?;
+    let socket = cx.record_socket(Opening::Connect, to, network(cx)?.connect(to, setup))?;
     SocketOp::new(cx, &socket, FinishConnect).await?;
     Ok(socket)
+}
+
+/// Makes a socket of one that was made elsewhere.
+#[cfg(unix)]
+pub(crate) fn adopt(cx: &Cx, fd: std::os::fd::OwnedFd) -> std::io::Result<Arc<dyn Socket>> {
+    Ok(cx.adopt_socket(network(cx)?.adopt(fd)?))
 }
 
 /// A host answered with another setting than it was asked for.

@@ -229,7 +229,7 @@ impl<L: Listener> Server<L> {
                     }
                     counts.accepted.fetch_add(1, Relaxed);
                     let counts = counts.clone();
-                    drop(scope.spawn(|cx| counts.watch(handler(cx, stream, peer))));
+                    scope.spawn(|cx| counts.watch(handler(cx, stream, peer)));
                     continue;
                 }
                 Err(Error::Cancelled(cancelled)) => return Err(cancelled.into()),

@@ -13,15 +13,15 @@ use crate::bound::Bound;
 use crate::io::{self, Result, WriteAllError};
 use crate::op::sealed::Sealed;
 use crate::op::{
-    Accepted, ReadInto, ReadIntoAll, ReadOp, ReadVectoredOp, Short, SocketOp, WriteFrom,
-    WriteFromAll, WriteOp, WriteVectoredOp,
+    Accepted, ReadExactOp, ReadInto, ReadIntoAll, ReadOp, ReadVectoredOp, SocketOp, Transport,
+    WriteAllOp, WriteFrom, WriteFromAll, WriteOp, WriteVectoredOp,
 };
 
 /// A stream, or half of one, over a socket. Implemented here only.
 pub trait OverSocket: Sealed + Send {
-    /// What a short read or write means.
+    /// What its counts mean.
     #[doc(hidden)]
-    const SHORT: Short;
+    const TRANSPORT: Transport;
 
     /// The socket.
     #[doc(hidden)]
@@ -43,7 +43,7 @@ pub(crate) fn read<'a, S: SocketStream>(
     socket: &'a Arc<dyn Socket>,
     buffer: &'a mut [u8],
 ) -> ReadOp<'a> {
-    SocketOp::new(cx, socket, ReadInto { buffer, short: S::SHORT })
+    SocketOp::new(cx, socket, ReadInto { buffer, transport: S::TRANSPORT })
 }
 
 #[track_caller]
@@ -52,7 +52,25 @@ pub(crate) fn read_vectored<'a, 'b, S: SocketStream>(
     socket: &'a Arc<dyn Socket>,
     buffers: &'a mut [IoSliceMut<'b>],
 ) -> ReadVectoredOp<'a, 'b> {
-    SocketOp::new(cx, socket, ReadIntoAll { buffers, short: S::SHORT })
+    SocketOp::new(cx, socket, ReadIntoAll { buffers, transport: S::TRANSPORT })
+}
+
+#[track_caller]
+pub(crate) fn read_exact<'a, S: SocketStream>(
+    cx: &'a Cx,
+    socket: &'a Arc<dyn Socket>,
+    buffer: &'a mut [u8],
+) -> ReadExactOp<'a, S> {
+    ReadExactOp::new(cx, socket, buffer)
+}
+
+#[track_caller]
+pub(crate) fn write_all<'a, S: SocketStream>(
+    cx: &'a Cx,
+    socket: &'a Arc<dyn Socket>,
+    bytes: &'a [u8],
+) -> WriteAllOp<'a, S> {
+    WriteAllOp::new(cx, socket, bytes)
 }
 
 #[track_caller]
@@ -61,7 +79,7 @@ pub(crate) fn write<'a, S: SocketStream>(
     socket: &'a Arc<dyn Socket>,
     buffer: &'a [u8],
 ) -> WriteOp<'a> {
-    SocketOp::new(cx, socket, WriteFrom { buffer, short: S::SHORT })
+    SocketOp::new(cx, socket, WriteFrom { buffer, transport: S::TRANSPORT })
 }
 
 #[track_caller]
@@ -70,7 +88,7 @@ pub(crate) fn write_vectored<'a, S: SocketStream>(
     socket: &'a Arc<dyn Socket>,
     buffers: &'a [IoSlice<'a>],
 ) -> WriteVectoredOp<'a> {
-    SocketOp::new(cx, socket, WriteFromAll { buffers, short: S::SHORT })
+    SocketOp::new(cx, socket, WriteFromAll { buffers, transport: S::TRANSPORT })
 }
 
 /// Tells the peer that no more comes. A peer that is gone need not be told.
@@ -141,8 +159,9 @@ impl<S: SocketStream> ReadHalf<'_, S> {
     ///
     /// # Errors
     /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    pub async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        io::Read::read_exact(self, cx, buffer).await
+    #[track_caller]
+    pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
+        read_exact::<S>(cx, self.socket, buffer)
     }
 }
 
@@ -173,12 +192,9 @@ impl<S: SocketStream> WriteHalf<'_, S> {
     ///
     /// # Errors
     /// Tell how many went out.
-    pub async fn write_all(
-        &mut self,
-        cx: &Cx,
-        bytes: &[u8],
-    ) -> std::result::Result<(), WriteAllError> {
-        io::Write::write_all(self, cx, bytes).await
+    #[track_caller]
+    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, S> {
+        write_all::<S>(cx, self.socket, bytes)
     }
 
     /// Tells the peer that no more comes.
@@ -217,8 +233,9 @@ impl<S: SocketStream> OwnedReadHalf<S> {
     ///
     /// # Errors
     /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    pub async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        io::Read::read_exact(self, cx, buffer).await
+    #[track_caller]
+    pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
+        read_exact::<S>(cx, &self.socket, buffer)
     }
 
     /// The stream both halves were made of.
@@ -269,12 +286,9 @@ impl<S: SocketStream> OwnedWriteHalf<S> {
     ///
     /// # Errors
     /// Tell how many went out.
-    pub async fn write_all(
-        &mut self,
-        cx: &Cx,
-        bytes: &[u8],
-    ) -> std::result::Result<(), WriteAllError> {
-        io::Write::write_all(self, cx, bytes).await
+    #[track_caller]
+    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, S> {
+        write_all::<S>(cx, self.open(), bytes)
     }
 
     /// Tells the peer that no more comes.
@@ -359,17 +373,29 @@ impl<S: SocketStream> io::Read for ReadHalf<'_, S> {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         read::<S>(cx, self.socket, buffer).await
     }
+
+    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
+        read_exact::<S>(cx, self.socket, buffer).await
+    }
 }
 
 impl<S: SocketStream> io::Read for OwnedReadHalf<S> {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         read::<S>(cx, &self.socket, buffer).await
     }
+
+    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
+        read_exact::<S>(cx, &self.socket, buffer).await
+    }
 }
 
 impl<S: SocketStream> io::Write for WriteHalf<'_, S> {
     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
         write::<S>(cx, self.socket, bytes).await
+    }
+
+    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
+        write_all::<S>(cx, self.socket, bytes).await
     }
 
     async fn shutdown(&mut self, cx: &Cx) -> Result<()> {
@@ -387,6 +413,10 @@ impl<S: SocketStream> io::Write for OwnedWriteHalf<S> {
         write::<S>(cx, self.open(), bytes).await
     }
 
+    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
+        write_all::<S>(cx, self.open(), bytes).await
+    }
+
     async fn shutdown(&mut self, cx: &Cx) -> Result<()> {
         cx.checkpoint()?;
         end_write(self.open())
@@ -400,7 +430,7 @@ impl<S: SocketStream> io::Write for OwnedWriteHalf<S> {
 impl<S: SocketStream> Sealed for OwnedReadHalf<S> {}
 
 impl<S: SocketStream> OverSocket for OwnedReadHalf<S> {
-    const SHORT: Short = S::SHORT;
+    const TRANSPORT: Transport = S::TRANSPORT;
 
     fn socket(&self) -> &Arc<dyn Socket> {
         &self.socket
@@ -412,7 +442,7 @@ impl<S: SocketStream> ReadSide for OwnedReadHalf<S> {}
 impl<S: SocketStream> Sealed for OwnedWriteHalf<S> {}
 
 impl<S: SocketStream> OverSocket for OwnedWriteHalf<S> {
-    const SHORT: Short = S::SHORT;
+    const TRANSPORT: Transport = S::TRANSPORT;
 
     fn socket(&self) -> &Arc<dyn Socket> {
         self.open()

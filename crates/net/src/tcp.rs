@@ -14,8 +14,8 @@ use crate::io::{self, Duplex, Result, WriteAllError};
 use crate::lookup::ToSocketAddrs;
 use crate::op::sealed::Sealed;
 use crate::op::{
-    AcceptOp, Accepted, FromAddress, PeekInto, PeekOp, ReadOp, ReadVectoredOp, Short, SocketOp,
-    TakeConnection, WriteOp, WriteVectoredOp,
+    AcceptOp, Accepted, FromAddress, PeekInto, PeekOp, ReadExactOp, ReadOp, ReadVectoredOp,
+    SocketOp, TakeConnection, Transport, WriteAllOp, WriteOp, WriteVectoredOp,
 };
 use crate::options::{self, SocketBuilder};
 use crate::split::{
@@ -95,7 +95,7 @@ impl TcpListener {
     /// The host does not know such sockets.
     #[cfg(unix)]
     pub fn from_std(cx: &Cx, listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
-        crate::lookup::network(cx)?.adopt(listener.into()).map(TcpListener::of)
+        options::adopt(cx, listener.into()).map(TcpListener::of)
     }
 }
 
@@ -159,8 +159,13 @@ impl TcpStream {
     ///
     /// # Errors
     /// [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) if the peer ends before.
-    pub async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        io::Read::read_exact(self, cx, buffer).await
+    #[track_caller]
+    pub fn read_exact<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+        buffer: &'a mut [u8],
+    ) -> ReadExactOp<'a, TcpStream> {
+        split::read_exact::<TcpStream>(cx, &self.socket, buffer)
     }
 
     /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
@@ -193,12 +198,9 @@ impl TcpStream {
     ///
     /// # Errors
     /// Tell how many went out.
-    pub async fn write_all(
-        &mut self,
-        cx: &Cx,
-        bytes: &[u8],
-    ) -> std::result::Result<(), WriteAllError> {
-        io::Write::write_all(self, cx, bytes).await
+    #[track_caller]
+    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, TcpStream> {
+        split::write_all::<TcpStream>(cx, &self.socket, bytes)
     }
 
     /// Ends one direction, or both. To end [`Write`](Shutdown::Write) tells the peer that no more
@@ -371,7 +373,7 @@ impl TcpStream {
     /// # Errors
     /// The host does not know such sockets.
     pub fn from_std(cx: &Cx, stream: std::net::TcpStream) -> std::io::Result<TcpStream> {
-        crate::lookup::network(cx)?.adopt(stream.into()).map(TcpStream::of)
+        options::adopt(cx, stream.into()).map(TcpStream::of)
     }
 
     /// The connection for other code, of which the operations do not block: call `set_nonblocking`
@@ -413,7 +415,7 @@ impl ReadSide for TcpStream {}
 impl WriteSide for TcpStream {}
 
 impl OverSocket for TcpStream {
-    const SHORT: Short = Short::Exhausted;
+    const TRANSPORT: Transport = Transport::Tcp;
 
     fn socket(&self) -> &Arc<dyn Socket> {
         &self.socket
@@ -424,11 +426,19 @@ impl io::Read for TcpStream {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         split::read::<TcpStream>(cx, &self.socket, buffer).await
     }
+
+    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
+        split::read_exact::<TcpStream>(cx, &self.socket, buffer).await
+    }
 }
 
 impl io::Write for TcpStream {
     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
         split::write::<TcpStream>(cx, &self.socket, bytes).await
+    }
+
+    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
+        split::write_all::<TcpStream>(cx, &self.socket, bytes).await
     }
 
     async fn shutdown(&mut self, cx: &Cx) -> Result<()> {

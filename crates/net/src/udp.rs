@@ -12,7 +12,7 @@ use crate::io::Result;
 use crate::lookup::{ToSocketAddrs, resolve};
 use crate::op::{
     FromAddress, PeekInto, PeekOp, ReadInto, ReadOp, RecvFromInto, RecvFromOp, SendToFrom,
-    SendToOp, Short, SocketOp, WriteFrom, WriteOp,
+    SendToOp, SocketOp, Transport, WriteFrom, WriteOp,
 };
 use crate::options::{self, SocketBuilder};
 
@@ -63,7 +63,11 @@ impl UdpSocket {
     /// Sends a datagram to the peer: its size. Cancel-safe.
     #[track_caller]
     pub fn send<'a>(&'a self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        SocketOp::new(cx, &self.socket, WriteFrom { buffer: bytes, short: Short::Normal })
+        SocketOp::new(
+            cx,
+            &self.socket,
+            WriteFrom { buffer: bytes, transport: Transport::Datagrams },
+        )
     }
 
     /// Takes a datagram: how much of it fits; the rest is lost.
@@ -71,7 +75,7 @@ impl UdpSocket {
     /// Cancel-safe: cancelled or dropped, it has taken none.
     #[track_caller]
     pub fn recv<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
-        SocketOp::new(cx, &self.socket, ReadInto { buffer, short: Short::Normal })
+        SocketOp::new(cx, &self.socket, ReadInto { buffer, transport: Transport::Datagrams })
     }
 
     /// Sends a datagram somewhere: its size. Cancel-safe.
@@ -156,7 +160,7 @@ impl UdpSocket {
     /// The host does not know such sockets.
     #[cfg(unix)]
     pub fn from_std(cx: &Cx, socket: std::net::UdpSocket) -> std::io::Result<UdpSocket> {
-        crate::lookup::network(cx)?.adopt(socket.into()).map(UdpSocket::of)
+        options::adopt(cx, socket.into()).map(UdpSocket::of)
     }
 }
 

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Socket, SocketSetup};
+use asx_runtime::net::{Address, Opening, Socket, SocketSetup};
 
 use crate::bound::Bound;
 use crate::io::{self, Duplex, Error, Result, WriteAllError};
 use crate::lookup::network;
 use crate::op::sealed::Sealed;
 use crate::op::{
-    AcceptOp, Accepted, FromAddress, ReadInto, ReadOp, ReadVectoredOp, RecvFromInto, RecvFromOp,
-    SendToFrom, SendToOp, Short, SocketOp, TakeConnection, WriteFrom, WriteOp, WriteVectoredOp,
+    AcceptOp, Accepted, FromAddress, PeekInto, PeekOp, ReadExactOp, ReadInto, ReadOp,
+    ReadVectoredOp, RecvFromInto, RecvFromOp, SendToFrom, SendToOp, SocketOp, TakeConnection,
+    Transport, WriteAllOp, WriteFrom, WriteOp, WriteVectoredOp,
 };
-use crate::options::connect_one;
+use crate::options::{adopt, connect_one};
 use crate::split::{
     self, OverSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadSide, ReuniteError,
     SocketStream, WriteHalf, WriteSide,
@@ -68,7 +69,9 @@ impl UnixListener {
     /// # Errors
     /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixListener> {
-        let socket = network(cx)?.listen(&named(path), &SocketSetup::default())?;
+        let at = named(path);
+        let made = network(cx)?.listen(&at, &SocketSetup::default());
+        let socket = cx.record_socket(Opening::Listen, &at, made)?;
         Ok(UnixListener { socket })
     }
 
@@ -125,8 +128,8 @@ impl UnixStream {
     /// # Errors
     /// There are no descriptors to spare.
     pub fn pair(cx: &Cx) -> std::io::Result<(UnixStream, UnixStream)> {
-        let (one, other) = std::os::unix::net::UnixStream::pair()?;
-        Ok((UnixStream::from_std(cx, one)?, UnixStream::from_std(cx, other)?))
+        let [one, other] = network(cx)?.stream_pair()?.map(|socket| cx.adopt_socket(socket));
+        Ok((UnixStream::of(one), UnixStream::of(other)))
     }
 
     /// Takes bytes that have come; 0: the peer sends no more. Cancel-safe.
@@ -149,8 +152,21 @@ impl UnixStream {
     ///
     /// # Errors
     /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    pub async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        io::Read::read_exact(self, cx, buffer).await
+    #[track_caller]
+    pub fn read_exact<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+        buffer: &'a mut [u8],
+    ) -> ReadExactOp<'a, UnixStream> {
+        split::read_exact::<UnixStream>(cx, &self.socket, buffer)
+    }
+
+    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
+    ///
+    /// Cancel-safe.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
+        SocketOp::new(cx, &self.socket, PeekInto { buffer })
     }
 
     /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
@@ -173,12 +189,9 @@ impl UnixStream {
     ///
     /// # Errors
     /// Tell how many went out.
-    pub async fn write_all(
-        &mut self,
-        cx: &Cx,
-        bytes: &[u8],
-    ) -> std::result::Result<(), WriteAllError> {
-        io::Write::write_all(self, cx, bytes).await
+    #[track_caller]
+    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, UnixStream> {
+        split::write_all::<UnixStream>(cx, &self.socket, bytes)
     }
 
     /// Ends one direction, or both.
@@ -237,7 +250,7 @@ impl UnixStream {
     /// # Errors
     /// The host does not know such sockets.
     pub fn from_std(cx: &Cx, stream: std::os::unix::net::UnixStream) -> std::io::Result<Self> {
-        network(cx)?.adopt(stream.into()).map(UnixStream::of)
+        adopt(cx, stream.into()).map(UnixStream::of)
     }
 
     /// The connection for other code, of which the operations do not block.
@@ -268,8 +281,7 @@ impl UnixDatagram {
     /// # Errors
     /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixDatagram> {
-        let socket = network(cx)?.datagrams(&named(path), &SocketSetup::default())?;
-        Ok(UnixDatagram { socket })
+        datagrams(cx, &named(path))
     }
 
     /// A socket without a name, which nobody can send to.
@@ -277,8 +289,7 @@ impl UnixDatagram {
     /// # Errors
     /// There is no descriptor to spare.
     pub fn unbound(cx: &Cx) -> std::io::Result<UnixDatagram> {
-        let socket = network(cx)?.datagrams(&Address::Unix(None), &SocketSetup::default())?;
-        Ok(UnixDatagram { socket })
+        datagrams(cx, &Address::Unix(None))
     }
 
     /// Two sockets that are connected to each other.
@@ -286,10 +297,8 @@ impl UnixDatagram {
     /// # Errors
     /// There are no descriptors to spare.
     pub fn pair(cx: &Cx) -> std::io::Result<(UnixDatagram, UnixDatagram)> {
-        let (one, other) = std::os::unix::net::UnixDatagram::pair()?;
-        let net = network(cx)?;
-        let one = UnixDatagram { socket: net.adopt(one.into())? };
-        Ok((one, UnixDatagram { socket: net.adopt(other.into())? }))
+        let [one, other] = network(cx)?.datagram_pair()?.map(|socket| cx.adopt_socket(socket));
+        Ok((UnixDatagram { socket: one }, UnixDatagram { socket: other }))
     }
 
     /// Binds it to a peer.
@@ -303,13 +312,17 @@ impl UnixDatagram {
     /// Sends a datagram to the peer: its size. Cancel-safe.
     #[track_caller]
     pub fn send<'a>(&'a self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        SocketOp::new(cx, &self.socket, WriteFrom { buffer: bytes, short: Short::Normal })
+        SocketOp::new(
+            cx,
+            &self.socket,
+            WriteFrom { buffer: bytes, transport: Transport::Datagrams },
+        )
     }
 
     /// Takes a datagram: how much of it fits; the rest is lost. Cancel-safe.
     #[track_caller]
     pub fn recv<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
-        SocketOp::new(cx, &self.socket, ReadInto { buffer, short: Short::Normal })
+        SocketOp::new(cx, &self.socket, ReadInto { buffer, transport: Transport::Datagrams })
     }
 
     /// Sends a datagram to a name: its size. Cancel-safe.
@@ -336,6 +349,12 @@ impl UnixDatagram {
     pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
         UnixAddr::from_address(self.socket.local_address()?)
     }
+}
+
+fn datagrams(cx: &Cx, at: &Address) -> std::io::Result<UnixDatagram> {
+    let made = network(cx)?.datagrams(at, &SocketSetup::default());
+    let socket = cx.record_socket(Opening::Bind, at, made)?;
+    Ok(UnixDatagram { socket })
 }
 
 impl fmt::Debug for UnixListener {
@@ -373,7 +392,7 @@ impl ReadSide for UnixStream {}
 impl WriteSide for UnixStream {}
 
 impl OverSocket for UnixStream {
-    const SHORT: Short = Short::Normal;
+    const TRANSPORT: Transport = Transport::UnixStream;
 
     fn socket(&self) -> &Arc<dyn Socket> {
         &self.socket
@@ -384,11 +403,19 @@ impl io::Read for UnixStream {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         split::read::<UnixStream>(cx, &self.socket, buffer).await
     }
+
+    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
+        split::read_exact::<UnixStream>(cx, &self.socket, buffer).await
+    }
 }
 
 impl io::Write for UnixStream {
     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
         split::write::<UnixStream>(cx, &self.socket, bytes).await
+    }
+
+    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
+        split::write_all::<UnixStream>(cx, &self.socket, bytes).await
     }
 
     async fn shutdown(&mut self, cx: &Cx) -> Result<()> {

@@ -276,10 +276,10 @@ fn a_loop_over_reads_that_need_not_wait_lets_others_run() {
         server.peek(&cx, &mut [0; 1]).await.unwrap();
         let (ran, mut has_run) = channel::bounded(1);
         cx.scope(async |s| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 ran.send(&cx, ()).await.ok();
                 Ok(())
-            }));
+            });
             let mut reads = 0;
             while has_run.try_recv().is_err() {
                 server.read(&cx, &mut [0; 1]).await?;

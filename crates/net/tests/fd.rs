@@ -5,7 +5,7 @@
 mod common;
 
 use std::io::{self as std_io, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use asx_net::{AsyncFd, Cx, Interest, io};
@@ -168,6 +168,35 @@ fn a_descriptor_that_is_closed_behind_our_back_breaks_nothing_else() {
             let count = reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?;
             assert_eq!(&buffer[..count], b"news");
         }
+        Ok(())
+    });
+}
+
+/// The end of the watch must not end that of another descriptor, which has the number by then.
+#[test]
+fn a_number_that_another_descriptor_has_got_is_left_to_it() {
+    on_each(async |cx| {
+        let (reader, _writer) = pipe();
+        let (spare, _spare_writer) = pipe();
+        let number = reader.as_raw_fd();
+        let mut watched = AsyncFd::new(&cx, reader)?;
+        drop(std::mem::replace(watched.get_mut(), spare));
+        // The lowest number that is free, unless another thread was faster.
+        let mut others = Vec::new();
+        let (next, writer) = loop {
+            let (next, writer) = pipe();
+            if next.as_raw_fd() == number || others.len() == 1000 {
+                break (next, writer);
+            }
+            others.push((next, writer));
+        };
+        assert_eq!(next.as_raw_fd(), number, "nobody else has it");
+        let next = AsyncFd::new(&cx, next)?;
+        next.readable(&cx).await?.clear_ready();
+        drop(watched);
+        write(&writer, b"news")?;
+        let wait = async |cx: &Cx| next.readable(cx).await.map(drop);
+        cx.timeout(Duration::from_secs(20), wait).await?;
         Ok(())
     });
 }

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::time::Duration;
 
+use asx_native::Runtime;
 use asx_net::io::Read as _;
 use asx_net::{Cx, SocketBuilder, TcpListener, TcpStream, io};
 use asx_runtime::channel;
@@ -35,17 +36,17 @@ fn a_megabyte_is_echoed_by_another_task() {
         let sent: Vec<u8> = (0..1 << 20).map(|byte: u32| (byte % 251) as u8).collect();
         let expected = sent.clone();
         cx.scope(async |s| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let (mut reader, mut writer) = server.split();
                 io::copy(&cx, &mut reader, &mut writer).await?;
                 Ok(())
-            }));
+            });
             let (mut reader, mut writer) = client.into_split();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 writer.write_all(&cx, &sent).await?;
                 // Dropped, it tells the other side that no more comes.
                 Ok(())
-            }));
+            });
             let mut echoed = Vec::new();
             reader.read_to_end(&cx, &mut echoed).await?;
             assert!(echoed == expected);
@@ -318,12 +319,12 @@ fn several_tasks_accept_and_each_connection_goes_to_one() {
             for _ in 0..4 {
                 let listener = listener.clone();
                 let accepted = accepted.clone();
-                drop(s.spawn(async move |cx: Cx| -> io::Result<()> {
+                s.spawn(async move |cx: Cx| -> io::Result<()> {
                     loop {
                         let (_, from) = listener.accept(&cx).await?;
                         accepted.send(&cx, from).await.ok();
                     }
-                }));
+                });
             }
             let mut expected = Vec::new();
             let mut clients = Vec::new();
@@ -416,17 +417,17 @@ fn a_thousand_connections_are_served() {
         let address = listener.local_addr()?;
         cx.scope(async |s| {
             let server = s.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for _ in 0..1000 {
                     let (mut stream, _) = listener.accept(&cx).await?;
-                    drop(server.spawn(async move |cx: Cx| {
+                    server.spawn(async move |cx: Cx| {
                         let (mut reader, mut writer) = stream.split();
                         io::copy(&cx, &mut reader, &mut writer).await?;
                         Ok(())
-                    }));
+                    });
                 }
                 Ok(())
-            }));
+            });
             let mut clients = Vec::new();
             for _ in 0..1000 {
                 clients.push(TcpStream::connect(&cx, address).await?);
@@ -447,4 +448,158 @@ fn a_thousand_connections_are_served() {
         })
         .await
     });
+}
+
+/// More buffers than any system takes at once: that it took only some of them says nothing about
+/// the socket, which is still ready.
+#[test]
+fn after_a_vectored_read_or_write_of_many_buffers_nothing_hangs() {
+    on_each(async |cx| {
+        let (mut client, mut server) = pair(&cx).await?;
+        let sent = vec![7; 3000];
+        let slices: Vec<IoSlice<'_>> = sent.chunks(1).map(IoSlice::new).collect();
+        let mut written = 0;
+        while written < sent.len() {
+            written += client.write_vectored(&cx, &slices[written..]).await?;
+        }
+        // All has come before the first read, so that no event follows it.
+        let mut all = vec![0; 3000];
+        while server.peek(&cx, &mut all).await? < all.len() {
+            cx.sleep(Duration::from_millis(1)).await?;
+        }
+        let mut read = 0;
+        while read < all.len() {
+            let mut bytes = vec![0; all.len() - read];
+            let mut slices: Vec<IoSliceMut<'_>> =
+                bytes.chunks_mut(1).map(IoSliceMut::new).collect();
+            let count = server.read_vectored(&cx, &mut slices).await?;
+            all[read..read + count].copy_from_slice(&bytes[..count]);
+            read += count;
+        }
+        assert_eq!(all, sent);
+        Ok(())
+    });
+}
+
+#[test]
+fn no_bytes_are_moved_at_once() {
+    on_each(async |cx| {
+        let (mut client, server) = pair(&cx).await?;
+        // Nothing has come, and nothing will.
+        assert_eq!(client.read(&cx, &mut []).await?, 0);
+        assert_eq!(client.read_vectored(&cx, &mut [IoSliceMut::new(&mut [])]).await?, 0);
+        assert_eq!(client.write(&cx, &[]).await?, 0);
+        assert_eq!(client.write_vectored(&cx, &[]).await?, 0);
+        client.write_all(&cx, &[]).await?;
+        client.read_exact(&cx, &mut []).await?;
+        drop(server);
+        Ok(())
+    });
+}
+
+/// A loop of them sees a cancel, and does not keep its thread.
+#[test]
+fn operations_without_bytes_are_charged_and_cancelled_as_others_are() {
+    on_each(async |cx| {
+        let (mut client, mut server) = pair(&cx).await?;
+        cx.scope(async |s| {
+            let write = s.spawn(async move |cx: Cx| -> io::Result<()> {
+                loop {
+                    client.write_all(&cx, &[]).await?;
+                }
+            });
+            let read = s.spawn(async move |cx: Cx| -> io::Result<()> {
+                loop {
+                    server.read_exact(&cx, &mut []).await?;
+                }
+            });
+            cx.sleep(Duration::from_millis(5)).await?;
+            write.cancel("enough");
+            read.cancel("enough");
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn a_setting_out_of_range_is_refused_by_name_and_nothing_is_changed() {
+    on_each(async |cx| {
+        let at = "127.0.0.1:0";
+        let large = i32::MAX as usize + 1;
+        let refused = [
+            (SocketBuilder::new().ttl(0), "ttl of 0"),
+            (SocketBuilder::new().ttl(256), "ttl of 256"),
+            (SocketBuilder::new().linger(Some(Duration::MAX)), "linger"),
+            (SocketBuilder::new().recv_buffer(large), "receive buffer of 2147483648"),
+            (SocketBuilder::new().send_buffer(large), "send buffer of 2147483648"),
+        ];
+        for (builder, named) in refused {
+            let error = builder.listen(&cx, at).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        let (client, _server) = pair(&cx).await?;
+        let ttl = client.ttl()?;
+        assert_eq!(client.set_ttl(0).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(client.ttl()?, ttl);
+        Ok(())
+    });
+}
+
+/// A runtime of one worker runs only while somebody is in `block_on`. Who would wait meanwhile for
+/// one of its sockets is told, instead of waiting for an event that nobody sees.
+#[test]
+fn a_socket_of_a_runtime_that_nobody_runs_says_so() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let other = Runtime::builder().workers(2).build().unwrap();
+    let (client, server) = runtime.block_on(async |cx: Cx| pair(&cx).await).unwrap();
+    let read = |mut server: TcpStream| {
+        other.block_on(async move |cx: Cx| {
+            let mut byte = [0];
+            let ended = server.read(&cx, &mut byte).await;
+            (server, ended)
+        })
+    };
+    let (server, ended) = read(server);
+    let error = ended.unwrap_err();
+    assert!(error.to_string().contains("nobody runs the runtime"), "{error}");
+
+    // One that waits already is told when the program ends.
+    let (server, ended) = std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let reader = runtime.block_on(async |cx: Cx| {
+            let other = &other;
+            let reader = scope.spawn(move || {
+                let mut server = server;
+                other.block_on(async move |cx: Cx| {
+                    let mut byte = [0];
+                    let mut read = Box::pin(server.read(&cx, &mut byte));
+                    let first = std::future::poll_fn(|context| {
+                        std::task::Poll::Ready(read.as_mut().poll(context).is_pending())
+                    });
+                    tell.send(first.await).unwrap();
+                    let ended = read.as_mut().await;
+                    drop(read);
+                    (server, ended)
+                })
+            });
+            while told.try_recv() != Ok(true) {
+                cx.sleep(Duration::from_millis(1)).await.unwrap();
+            }
+            reader
+        });
+        reader.join().unwrap()
+    });
+    assert!(ended.is_err());
+
+    // The socket is as good as before.
+    let echoed = runtime.block_on(async |cx: Cx| {
+        let (mut client, mut server) = (client, server);
+        client.write_all(&cx, b"x").await?;
+        let mut byte = [0];
+        server.read_exact(&cx, &mut byte).await?;
+        Ok::<_, io::Error>(byte)
+    });
+    assert_eq!(echoed.unwrap(), *b"x");
 }

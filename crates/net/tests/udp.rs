@@ -106,14 +106,14 @@ fn several_tasks_receive_and_each_datagram_goes_to_one() {
             for _ in 0..4 {
                 let one = one.clone();
                 let got = got.clone();
-                drop(s.spawn(async move |cx: Cx| -> io::Result<()> {
+                s.spawn(async move |cx: Cx| -> io::Result<()> {
                     let mut buffer = [0; 8];
                     loop {
                         let count = one.recv(&cx, &mut buffer).await?;
                         assert_eq!(count, 1);
                         got.send(&cx, buffer[0]).await.ok();
                     }
-                }));
+                });
             }
             // No more than fit into the buffer of the socket: none is lost on this interface.
             for number in 0..40_u8 {

@@ -108,6 +108,25 @@ fn a_pair_is_connected_and_can_be_split() {
 }
 
 #[test]
+fn a_peek_leaves_the_bytes() {
+    on_each(async |cx| {
+        let (mut near, mut far) = UnixStream::pair(&cx)?;
+        let limit = Duration::from_millis(1);
+        let mut buffer = [0; 8];
+        cancelled(cx.timeout(limit, async |cx| near.peek(cx, &mut buffer).await).await);
+        far.write_all(&cx, b"abc").await?;
+        for _ in 0..2 {
+            assert_eq!(near.peek(&cx, &mut buffer).await?, 3);
+        }
+        assert_eq!(near.read(&cx, &mut buffer).await?, 3);
+        assert_eq!(&buffer[..3], b"abc");
+        drop(far);
+        assert_eq!(near.peek(&cx, &mut buffer).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_cancelled_read_has_taken_nothing() {
     on_each(async |cx| {
         let (mut one, mut other) = UnixStream::pair(&cx)?;
@@ -161,5 +180,35 @@ fn std_streams_come_and_go() {
         other.read_exact(&cx, &mut buffer).await?;
         assert_eq!(&buffer, b"there");
         io::Result::Ok(())
+    });
+}
+
+#[test]
+fn a_name_that_would_be_cut_short_is_refused() {
+    on_each(async |cx| {
+        for name in ["", "/tmp/\0hidden"] {
+            let listener = UnixListener::bind(&cx, name).unwrap_err();
+            let datagrams = UnixDatagram::bind(&cx, name).unwrap_err();
+            let stream = UnixStream::connect(&cx, name).await.unwrap_err();
+            let kinds = [listener.kind(), datagrams.kind(), stream.kind()];
+            assert_eq!(kinds, [ErrorKind::InvalidInput; 3], "{name:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_empty_read_of_a_stream_waits_for_nothing_and_an_empty_datagram_is_one() {
+    on_each(async |cx| {
+        let (mut one, _other) = UnixStream::pair(&cx)?;
+        assert_eq!(one.read(&cx, &mut []).await?, 0);
+        let (from, to) = UnixDatagram::pair(&cx)?;
+        assert_eq!(from.send(&cx, &[]).await?, 0);
+        from.send(&cx, b"next").await?;
+        // The empty one is taken by an empty read.
+        assert_eq!(to.recv(&cx, &mut []).await?, 0);
+        let mut next = [0; 4];
+        assert_eq!(to.recv(&cx, &mut next).await?, 4);
+        Ok(())
     });
 }

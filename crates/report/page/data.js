@@ -1,6 +1,46 @@
 // The data: columns become arrays of numbers, and everything gets a text.
 const raw = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
+
+// What the lab did to end a run that had failed is folded away until somebody asks for it: nothing
+// of the data that comes after an event is left, and what was there goes on to the end.
+const foldAt = (end) => {
+  const groups = (list, size, keep) => {
+    const kept = [];
+    for (let k = 0; k < list.length; k += size) {
+      const group = keep(list.slice(k, k + size));
+      if (group) kept.push(...group);
+    }
+    return kept;
+  };
+  // One more than the end: it was not over.
+  const until = (to) => Math.min(to, end + 1);
+  const spansOf = (flat) => groups(flat, 3, ([state, from, to]) => from < end && [state, from, until(to)]);
+  for (const key of ["kind", "time"]) raw[key].length = end;
+  raw.about.length = 4 * end;
+  raw.seq = groups(raw.seq, 2, (jump) => jump[0] < end && jump);
+  raw.polls = groups(raw.polls, 2, ([from, to]) => from < end && [from, Math.min(to, end)]);
+  raw.links = groups(raw.links, 3, (link) => link[1] < end && link[2] < end && link);
+  for (const life of [...raw.tasks, ...raw.regions]) {
+    life[5] = spansOf(life[5]);
+    const last = life[5][life[5].length - 3];
+    if (last !== "Completed" && last !== "Closed") life[4] = "";
+  }
+  for (const channel of raw.channels) channel[4] = groups(channel[4], 4, (level) => level[0] < end && level);
+  for (const socket of raw.sockets) socket[2] = spansOf(socket[2]);
+  for (const interval of [...raw.timers, ...raw.obligations, ...raw.waits]) {
+    if (interval[5] !== null && interval[5] >= end) [interval[5], interval[6]] = [null, ""];
+  }
+  for (const key of ["parked", "held"]) {
+    raw[key] = raw[key].filter((stretch) => stretch[1] <= end);
+    for (const stretch of raw[key]) stretch[2] = until(stretch[2]);
+  }
+  for (const key of ["choices", "hosts"]) raw[key] = raw[key].filter((each) => each[0] <= end);
+  for (const mark of raw.marks) if (mark[0] >= end) mark[0] = null;
+};
+const torn = raw.teardown === null ? 0 : raw.kind.length - raw.teardown;
+const folded = torn > 0 && location.hash !== "#teardown";
+if (folded) foldAt(raw.teardown);
 const count = raw.kind.length;
 
 // Texts of a trace are shown as they are, but for what would hide or garble others.
@@ -65,7 +105,9 @@ const names = {
   region: raw.regions.map((region) => named("region", region)),
   timer: raw.timers.map((timer) => named("timer", timer)),
   channel: raw.channels.map((channel) => named("channel", channel)),
+  socket: raw.sockets.map((socket) => named("socket", socket)),
 };
+const socketByNumber = new Map(raw.sockets.map((socket, at) => [String(socket[0]), at]));
 const subjects = (i) => {
   const list = [];
   const add = (word, at) => { if (at >= 0) list.push([word, names[word][at]]); };
@@ -73,6 +115,7 @@ const subjects = (i) => {
   add("region", regionOf(i));
   add("timer", timerOf(i));
   add("channel", channelOf(i));
+  add("socket", socketOf(i));
   return list;
 };
 
@@ -96,10 +139,28 @@ const rawField = (i, name) => {
   return at < 0 ? undefined : raw.fields[fieldAt[i] + at];
 };
 const word = (i, name) => raw.words[rawField(i, name)];
+const socketOf = (i) => {
+  const number = rawField(i, "socket");
+  return number === undefined ? -1 : socketByNumber.get(String(number));
+};
+// What is done with a socket, in words.
+const socketWords = (i) => {
+  const kind = kindName(i);
+  const bytes = () => rawField(i, "bytes") + (rawField(i, "bytes") === 1 ? " byte" : " bytes");
+  const ways = { read: "to read", write: "to write", both: "to read and to write" };
+  if (kind === "socket_opened") return "opened: " + word(i, "how");
+  if (kind === "io_waiting") return "waits " + ways[word(i, "way")];
+  if (kind === "io_left") return "no longer waits " + ways[word(i, "way")];
+  if (kind === "io_done") return word(i, "op") === "connect" ? "connected" : word(i, "op") + " " + bytes();
+  if (kind === "io_failed") return word(i, "op") + " failed: " + word(i, "error");
+  if (kind === "socket_ended") return "ended: " + word(i, "way");
+  return "closed";
+};
 
 // One line that says what happened.
 const gist = (i) => {
   const kind = kindName(i);
+  if (kindGroups[kindOf[i]] === "socket") return socketWords(i);
   if (rawField(i, "from") !== undefined) return word(i, "from") + " → " + word(i, "to");
   if (kind === "scheduler_step_decision") return word(i, "lane") + ", worker " + rawField(i, "worker");
   if (kind === "cancel_witness") return word(i, "phase") + ", " + word(i, "kind");
@@ -109,8 +170,9 @@ const gist = (i) => {
 };
 
 const PROBLEMS = new Set(["cleanup_overrun", "cleanup_error", "stale_wake", "budget_exhausted",
-  "resource_exhausted", "unresolved_obligations", "send_refused", "grace_expired"]);
+  "resource_exhausted", "unresolved_obligations", "send_refused", "grace_expired", "io_failed"]);
 const groupOf = (name) => {
+  if (name.startsWith("socket") || name.startsWith("io_")) return "socket";
   if (PROBLEMS.has(name)) return "problem";
   if (name === "scheduler_step_decision") return "ready";
   if (name === "cancel_witness" || name === "region_cancelled" || name === "soft_stop") return "cancel";

@@ -5,7 +5,7 @@ const readTones = () => {
   const wanted = ["bg", "card", "text", "soft", "line", "grid", "hover", "accent", "pick", "ready", "timed", "cancel",
     "Created", "Running", "CancelRequested", "Cancelling", "Finalizing", "Completed", "Open", "Closing",
     "Draining", "Closed", "Ok", "Err", "Cancelled", "Panicked", "bar-text", "message", "wake", "pass", "timer",
-    "obligation", "channel", "region", "task", "problem", "mark"];
+    "obligation", "channel", "socket", "lock", "parked", "region", "task", "problem", "mark"];
   tones = {};
   for (const name of wanted) tones[name] = style.getPropertyValue("--" + name).trim();
 };
@@ -49,6 +49,28 @@ const drawSpans = (pen, each, y) => {
     if (end - x > 44) {
       pen.fillStyle = tones["bar-text"];
       textIn(pen, state, Math.max(x, 0) + 5, y + 9.5, end - Math.max(x, 0) - 10);
+    }
+  }
+};
+
+// What a task waits for, over its state.
+const drawParked = (pen, each, y) => {
+  pen.font = "9.5px " + FONT;
+  let drawn = 0;
+  for (const [from, to, brief] of each.parked) {
+    const a = Math.max(toX(from), -4), b = Math.min(toX(to), width + 4);
+    if (b < 0 || b - a < 1) continue;
+    if (a > width || drawn++ > 4000) break;
+    pen.fillStyle = tones.parked;
+    pen.fillRect(a, y + 3, b - a, 12);
+    pen.strokeStyle = tones.wake;
+    pen.lineWidth = 1;
+    pen.setLineDash([3, 2]);
+    pen.strokeRect(a + 0.5, y + 3.5, b - a - 1, 11);
+    pen.setLineDash([]);
+    if (b - a > 30) {
+      pen.fillStyle = tones.text;
+      textIn(pen, brief, Math.max(a, 0) + 5, y + 9.5, b - Math.max(a, 0) - 8);
     }
   }
 };
@@ -97,7 +119,7 @@ const drawLevels = (pen, each, y) => {
     if (toX(flat[4 * middle]) < 0) low = middle + 1; else high = middle;
   }
   for (let k = Math.max(0, low - 1) * 4; k < flat.length; k += 4) {
-    const a = toX(flat[k]), b = k + 4 < flat.length ? toX(flat[k + 4]) : toX(count);
+    const a = toX(flat[k]), b = k + 4 < flat.length ? toX(flat[k + 4]) : toX(count + 1);
     if (b < 0 || b <= done) continue;
     if (a > width) break;
     const x = Math.max(a, -4, done), w = Math.max(Math.min(b, width + 4) - x, 1);
@@ -117,7 +139,7 @@ const drawLevels = (pen, each, y) => {
   }
 };
 
-const END = { fired: "timer", cancelled: "soft", Committed: "Ok", Aborted: "soft", Leaked: "Err" };
+const END = { done: "Ok", failed: "Err", left: "soft", again: "soft", fired: "timer", cancelled: "soft", Committed: "Ok", Aborted: "soft", Leaked: "Err", released: "lock" };
 const drawIntervals = (pen, each, y) => {
   let drawn = 0;
   for (const { type, from, to, how, line } of each.intervals) {
@@ -140,6 +162,7 @@ const drawIntervals = (pen, each, y) => {
 const CLOSE = 6;
 const SHAPES = {
   sent: "up", received: "down", cancel_witness: "diamond", region_cancelled: "diamond", timer_armed: "ring",
+  io_waiting: "ring", io_done: "dot", socket_opened: "box", socket_closed: "square",
   obligation_reserved: "box", obligation_resolved: "square", task_ended: "square", region_outcome: "square",
   decision: "bar",
 };
@@ -201,6 +224,7 @@ const drawRow = (pen, each) => {
   else {
     if (each.type === "channel") drawLevels(pen, each, y);
     drawSpans(pen, each, y);
+    drawParked(pen, each, y);
     if (each.type === "task" || (each.type === "region" && !each.open)) drawPolls(pen, each, y, 16, 4);
     drawIntervals(pen, each, y);
     drawEvents(pen, each, y);

@@ -31,13 +31,15 @@ const describe = ({ x, y, each }) => {
   if (i >= 0 && (inRow > 20 || each.type === "worker" || scale < 4)) return [tipOf(i), i];
   const poll = each.type === "region" && each.open ? undefined : under(each.polls, x);
   if (poll && (each.type === "worker" || inRow > 14)) return [tipOf(poll[0]), poll[0]];
+  const parked = each.parked.find(([from, to]) => toX(from) <= x && x <= toX(to));
+  if (parked && inRow <= 16) return [each.name + " " + parked[3], i];
   const span = each.spans.find(([, from, to]) => toX(from) <= x && x <= toX(to));
   if (span) {
     const until = span[2] >= count ? "to the end" : "to #" + seqText(span[2]);
     return [each.name + ": " + span[0] + "\nfrom #" + seqText(span[1]) + " " + until, i];
   }
   const interval = each.intervals.find((item) => toX(item.from) <= x && x <= toX(item.to));
-  if (interval && inRow > 20) return [interval.name + (interval.how ? ": " + interval.how : ": still there at the end"), i];
+  if (interval && inRow > 20) return [interval.name + (interval.how ? ": " + interval.how : ": to the end"), i];
   return [i >= 0 ? tipOf(i) : "", i];
 };
 

@@ -97,7 +97,7 @@ const SIGNS = [
 const KEYHELP = [["← →", "previous, next event"], [", .", "previous, next decision"], ["p n", "previous, next mark"], ["Home End", "first, last event"],
   ["+ - 0", "zoom in, out, show everything; also the wheel on the ruler, Ctrl and the wheel, or two fingers"],
   ["h l", "pan; also drag, or Shift and the wheel"], ["↑ ↓", "scroll the rows"], ["f", "fold, unfold the regions"], ["a", "arrows on, off"],
-  ["/", "filter: a name, task=…, region=…, channel=…, timer=…, kind=…, worker=…; quotes make it exact"], ["t", "colours"], ["Esc", "clear the filter, let go of the event"]];
+  ["/", "filter: a name, task=…, region=…, channel=…, socket=…, timer=…, kind=…, worker=…; quotes make it exact"], ["t", "colours"], ["Esc", "clear the filter, let go of the event"]];
 const showLegend = () => {
   const box = $("legend");
   const close = element("button", "Close");
@@ -133,9 +133,9 @@ const showLegend = () => {
   const plain = (tone) => paintWith((pen, w, h) => { pen.fillStyle = tones[tone]; pen.fillRect(0, h / 2 - 1, w, 2); });
   grid("Lines", [swatch(line("message", []), "message: sent, received"), swatch(line("wake", [4, 3]), "wake: what led to a decision"),
     swatch(line("pass", []), "cancel, passed down"), swatch(plain("timer"), "timer, while armed"),
-    swatch(plain("obligation"), "obligation, while reserved"), swatch(plain("mark"), "mark")]);
+    swatch(plain("obligation"), "obligation, while reserved"), swatch(plain("lock"), "lock or permit, while held"), swatch(plain("socket"), "wait at a socket"), swatch(plain("mark"), "mark")]);
   box.append(element("h3", "How to read it"));
-  box.append(element("p", "A row's upper bar is its state, the thin blocks below are polls, the signs at the bottom events. A poll is shown from its decision to the last thing its task did: it may have gone on for longer. A channel's row shows messages (full) and reserved slots (light); an orange edge is a sender that waits."));
+  box.append(element("p", "A row's upper bar is its state, the thin blocks below are polls, the signs at the bottom events. A poll is shown from its decision to the last thing its task did: it may have gone on for longer. A channel's row shows messages (full) and reserved slots (light); an orange edge is a sender that waits. A socket's row shows whether it is open; a thin line in a task's row is its wait there. A dashed part of a task's state says what the task waits for."));
   box.append(element("h2", "Keys"));
   const table = element("table");
   for (const [keys, text] of KEYHELP) {
@@ -151,7 +151,7 @@ const showLegend = () => {
 on("help", showLegend);
 for (const [tone, text] of [["ready", "poll"], ["Running", "running"], ["CancelRequested", "cancel requested"], ["Cancelling", "cancelling"],
   ["Finalizing", "finalizing"], ["Completed", "completed"], ["message", "message"], ["wake", "wake"], ["timer", "timer"],
-  ["obligation", "obligation"], ["problem", "went wrong"]]) {
+  ["obligation", "obligation"], ["parked", "waits"], ["lock", "lock"], ["socket", "socket"], ["problem", "went wrong"]]) {
   const item = element("span"), swatch = element("i");
   swatch.style.background = "var(--" + tone + ")";
   item.append(swatch, text);
@@ -175,4 +175,5 @@ showDetail();
 measure();
 useTheme();
 fitAll();
-if (markList.length) closeUp(markList[0]);
+const failed = raw.marks.find((mark) => mark[2] === "failure" && mark[0] !== null);
+if (markList.length) closeUp(failed ? failed[0] : markList[0]);

@@ -1,5 +1,5 @@
 // What is text: the head of the page, names of rows, the chosen event, the list of events.
-const ICONS = { worker: "ready", region: "region", task: "Running", channel: "channel", host: "task", other: "task" };
+const ICONS = { worker: "ready", region: "region", task: "Running", channel: "channel", socket: "socket", host: "task", other: "task" };
 let hoverRow = -1;
 // For narrow screens.
 const OUTCOMES = { Ok: "✓", Err: "✕", Cancelled: "⊘", Panicked: "‼" };
@@ -17,6 +17,10 @@ const makeLabel = (each) => {
     const icon = element("span", null, "icon" + (each.type === "task" ? " round" : ""));
     icon.style.background = "var(--" + ICONS[each.type] + ")";
     made.append(icon);
+  }
+  if (each.type === "task" && isFlagged(each.name)) {
+    made.classList.add("flagged");
+    made.append(element("span", "⚑", "flag"));
   }
   made.append(element("span", each.name, "name"));
   if (each.finalizer) made.append(element("span", "finalizer", "more"));
@@ -171,7 +175,8 @@ const makeEvent = (k) => {
   if (marksAt.has(i)) made.append(element("span", "⚑", "f"));
   made.append(element("span", kindName(i), "k"));
   const who = subjects(i).filter(([word], at) => at === 0 || word === "timer" || word === "channel").map(([, name]) => name);
-  made.append(element("span", [...who, gist(i)].filter(Boolean).join(" · "), "w"));
+  const where = socketOf(i) >= 0 ? names.socket[socketOf(i)] : "";
+  made.append(element("span", [...who, gist(i), where].filter(Boolean).join(" · "), "w"));
   return made;
 };
 
@@ -203,9 +208,13 @@ const showHead = () => {
   $("program").title = visible(raw.program);
   const verdict = $("verdict");
   const many = raw.findings.length;
-  verdict.textContent = raw.holds ? "lawful" : many + (many === 1 ? " finding" : " findings");
-  verdict.title = raw.holds ? "Every law holds (strict verification)" : "Strict verification: something does not hold";
-  verdict.classList.add(raw.holds ? "good" : "bad");
+  verdict.textContent = raw.holds ? (failure ? "trace lawful" : "lawful") : many + (many === 1 ? " finding" : " findings");
+  verdict.title = raw.holds ? "Every law of the runtime holds in this trace (strict verification)"
+    + (failure ? ". The program fails all the same: that is another question" : "") : "Strict verification: something does not hold";
+  // Nothing is green beside a failure.
+  verdict.classList.add(raw.holds ? (failure ? "plain" : "good") : "bad");
+  showCause();
+  showTeardown();
   $("partial").hidden = raw.complete && raw.ended && !Number(raw.lost);
   fact("host", visible(raw.host));
   fact("seed", raw.seed);
@@ -227,8 +236,10 @@ const showHead = () => {
     findings.append(element("li", code + ": " + visible(text) + " — " + place));
   }
   const marks = $("marks");
-  marks.hidden = !raw.marks.length;
-  for (const [at, seq, severity, text] of raw.marks) {
+  // The failure is told above, and more of it.
+  const told = raw.marks.filter((mark) => !failure || mark[2] !== "failure");
+  marks.hidden = !told.length;
+  for (const [at, seq, severity, text] of told) {
     const made = element("button", null, "mark");
     made.type = "button";
     made.append(element("b", "⚑ " + visible(severity)), element("span", visible(text)));

@@ -2,7 +2,7 @@
 let nextRow = 0;
 const row = (type, name, parent, at) => {
   const made = { id: nextRow++, type, name, parent, at, children: [], open: true, events: [], place: -1,
-    depth: parent ? parent.depth + 1 : 0, spans: [], polls: [], intervals: [], choices: [] };
+    depth: parent ? parent.depth + 1 : 0, spans: [], polls: [], intervals: [], choices: [], parked: [] };
   if (parent) parent.children.push(made);
   return made;
 };
@@ -56,18 +56,26 @@ raw.channels.forEach((_, at) => {
   const name = names.channel[at];
   channelRows[at] = channelGroup ? row("channel", name, channelGroup, at) : root("channel", name, at);
 });
+const socketGroup = raw.sockets.length > 1 ? root("group", "Sockets") : null;
+const socketRows = raw.sockets.map((socket, at) => {
+  const made = socketGroup ? row("socket", names.socket[at], socketGroup, at) : root("socket", names.socket[at], at);
+  const flat = socket[2];
+  for (let k = 0; k < flat.length; k += 3) made.spans.push([flat[k], flat[k + 1], flat[k + 2]]);
+  return made;
+});
 if (raw.hosts.length) root("host", "Host");
 let otherRow = null;
 
-// Where an event is drawn: with its task, else its region, else its channel.
+// Where an event is drawn: with its task, else its region, else its channel or socket.
 const rowOf = new Array(count);
 for (let i = 0; i < count; i++) {
-  const task = taskOf(i), region = regionOf(i), channel = channelOf(i);
+  const task = taskOf(i), region = regionOf(i), channel = channelOf(i), socket = socketOf(i);
   const place = task >= 0 ? taskRows[task] : region >= 0 ? regionRows[region]
-    : channel >= 0 ? channelRows[channel] : (otherRow = otherRow || root("other", "The whole run"));
+    : channel >= 0 ? channelRows[channel] : socket >= 0 ? socketRows[socket] : (otherRow = otherRow || root("other", "The whole run"));
   rowOf[i] = place;
   place.events.push(i);
   if (channel >= 0 && place !== channelRows[channel]) channelRows[channel].events.push(i);
+  if (socket >= 0 && place !== socketRows[socket]) socketRows[socket].events.push(i);
   if (isDecision[kindOf[i]]) workerRows.get(String(rawField(i, "worker"))).events.push(i);
 }
 
@@ -101,16 +109,25 @@ for (const choice of raw.choices) {
   if (whose) whose.choices.push(choice);
 }
 
-// Timers and obligations share the lower part of their owner's row, in up to three lines.
+// Timers, obligations and waits at sockets share the lower part of their owner's row, in up to three lines.
 const takeIntervals = (list, type) => list.forEach((item) => {
   const [number, label, task, region, from, to, how] = item;
   const owner = task ? taskRows[task - 1] : region ? regionRows[region - 1] : rowOf[from];
-  if (!owner) return;
+  if (!owner || from >= count) return;
   const name = visible(label || type + " " + number);
-  owner.intervals.push({ type, name, from, to: to === null ? count : to, how });
+  owner.intervals.push({ type, name, from, to: to === null ? count + 1 : to, how });
 });
 takeIntervals(raw.timers, "timer");
 takeIntervals(raw.obligations, "obligation");
+takeIntervals(raw.waits, "socket");
+// What a task waits for, and the locks it has.
+for (const [task, from, to, brief, whole] of raw.parked) {
+  if (task) taskRows[task - 1].parked.push([from, to, visible(brief), whole.split("\n").map(visible).join("\n")]);
+}
+for (const [task, from, to, , whole] of raw.held) {
+  const name = whole.split("\n").map(visible).join("\n");
+  if (task) taskRows[task - 1].intervals.push({ type: "lock", name, from, to, how: to <= count ? "released" : "" });
+}
 everyRow(roots, (each) => {
   each.intervals.sort((a, b) => a.from - b.from);
   const ends = [-1, -1, -1];
@@ -144,7 +161,7 @@ const eventFits = (i) => query.every((term) => {
   if (term[0]) return all.some(([word, name]) => word === term[0] && fits(name, term));
   return fits(kindName(i), term) || all.some(([, name]) => fits(name, term));
 });
-const rowTerms = () => query.filter((term) => ["", "task", "region", "channel", "worker"].includes(term[0]));
+const rowTerms = () => query.filter((term) => ["", "task", "region", "channel", "socket", "worker"].includes(term[0]));
 let filtered = Int32Array.from({ length: count }, (_, i) => i);
 let rows = [];
 const applyFilter = () => {
@@ -163,6 +180,7 @@ const applyFilter = () => {
     for (const i of filtered) {
       touched.add(rowOf[i]);
       if (channelOf(i) >= 0) touched.add(channelRows[channelOf(i)]);
+      if (socketOf(i) >= 0) touched.add(socketRows[socketOf(i)]);
       if (isDecision[kindOf[i]]) touched.add(workerRows.get(String(rawField(i, "worker"))));
     }
   }

@@ -1,6 +1,7 @@
 // The view: which part of the axis is on screen. Positions are units: events, or nanoseconds.
 const ROW = 32;
-const pos = new Float64Array(count + 1);
+// After the last event comes a place for what is not over by then.
+const pos = new Float64Array(count + 2);
 let byTime = false;
 let left = 0;
 let scale = 1;
@@ -18,8 +19,9 @@ const layAxis = () => {
     next = pos[i] + 1;
   }
   if (byTime && count) pos[count] = pos[count - 1] + Math.max(1, pos[count - 1] * 0.02);
+  pos[count + 1] = pos[count] + (folded ? Math.max(byTime ? 1 : 3, pos[count] * 0.2) : 0);
 };
-const extent = () => Math.max(pos[count], 1);
+const extent = () => Math.max(pos[count + 1], 1);
 const toX = (i) => (pos[i] - left) * scale;
 const fitScale = () => (width - 24) / extent();
 const widest = () => Math.max(fitScale(), 160);

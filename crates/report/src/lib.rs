@@ -22,12 +22,15 @@
 
 #![forbid(unsafe_code)]
 
+mod cause;
 mod json;
+pub mod notes;
 mod page;
 mod perfetto;
 mod run;
 mod story;
 
+pub use cause::{Cause, TEARDOWN};
 pub use page::{PAGE_EVENTS, html};
 pub use perfetto::{Axis, perfetto};
 pub use run::{Run, TooLong};

@@ -1,15 +1,16 @@
 //! Events for trace viewers: the JSON that Perfetto and Chrome's tracing page open.
 //!
-//! Four processes: the tasks, with a thread each and its polls as slices; what states the tasks
-//! were in, cancel phases among them; the regions; the workers. A thread's slices must nest, and a
-//! state begins and ends inside of polls: that is why states have threads of their own. What a task
-//! did is a slice as long as one event, so that arrows have something to hold on to.
+//! Up to five processes: the tasks, with a thread each and its polls as slices; what states the
+//! tasks were in, cancel phases among them; the regions; the workers; the sockets, if there are
+//! any. A thread's slices must nest, and a state begins and ends inside of polls: that is why
+//! states have threads of their own. What a task did is a slice as long as one event, so that
+//! arrows have something to hold on to.
 
 use crate::json::Json;
 use crate::run::Run;
-use crate::story::{Life, LinkKind, Story};
+use crate::story::{Life, LinkKind, Span, Story};
 use asx_kernel::journal::{Event, EventKind};
-use asx_trace::Class;
+use asx_trace::{Class, socket_words};
 use std::collections::BTreeSet;
 
 /// What the viewer's clock shows.
@@ -26,6 +27,7 @@ const TASKS: u64 = 1;
 const STATES: u64 = 2;
 const REGIONS: u64 = 3;
 const WORKERS: u64 = 4;
+const SOCKETS: u64 = 5;
 
 /// The events of a run, for a viewer.
 pub fn perfetto(run: &Run, axis: Axis) -> String {
@@ -88,21 +90,28 @@ impl Export<'_> {
         }
         self.write_lives(&story.tasks.items, STATES, Class::Task);
         self.write_lives(&story.regions.items, REGIONS, Class::Region);
+        for (thread, socket) in (1..).zip(&story.sockets.items) {
+            self.write_spans(&socket.spans, SOCKETS, thread, Class::Socket);
+        }
     }
 
     fn write_lives(&mut self, lives: &[Life], process: u64, class: Class) {
-        for (at, life) in lives.iter().enumerate() {
-            for span in life.spans.iter().filter(|span| span.from < span.to) {
-                let category = class.name();
-                self.slice(span.state, category, process, at as u64 + 1, [span.from, span.to]);
-            }
+        for (thread, life) in (1..).zip(lives) {
+            self.write_spans(&life.spans, process, thread, class);
+        }
+    }
+
+    fn write_spans(&mut self, spans: &[Span], process: u64, thread: u64, class: Class) {
+        for span in spans.iter().filter(|span| span.from < span.to) {
+            self.slice(span.state, class.name(), process, thread, [span.from, span.to]);
         }
     }
 
     fn write_events(&mut self) {
         for (at, event) in self.run.events.iter().enumerate() {
             let [process, thread] = self.thread_of(event);
-            let name = event.kind.name();
+            let words = socket_words(&event.kind, |socket| self.run.name(Class::Socket, socket));
+            let name = words.as_deref().unwrap_or(event.kind.name());
             let category = category(event.kind);
             let entry = Entry { phase: "i", name, category, process, thread, at };
             match event.kind {
@@ -268,6 +277,13 @@ impl Export<'_> {
             let name = run.name(Class::Region, region.number);
             names.push(meta("thread_name", REGIONS, thread, &name));
         }
+        if !story.sockets.items.is_empty() {
+            names.push(meta("process_name", SOCKETS, 0, "sockets"));
+        }
+        for (thread, socket) in (1..).zip(&story.sockets.items) {
+            let name = run.name(Class::Socket, socket.number);
+            names.push(meta("thread_name", SOCKETS, thread, &name));
+        }
         let workers: BTreeSet<u64> = story.workers.iter().copied().collect();
         for worker in workers {
             let thread = worker.saturating_add(1);
@@ -303,6 +319,7 @@ fn category(kind: EventKind) -> &'static str {
         Some("obligation" | "unresolved") => "obligation",
         Some("region") => "region",
         Some("task") => "task",
+        Some("socket" | "io") => "socket",
         Some("channel" | "send" | "sent" | "senders" | "evicted" | "received" | "receiver") => {
             "channel"
         }

@@ -1,9 +1,9 @@
 // Opens report pages in a browser and uses them: `node browser.mjs FILE=EVENTS..`
 
 import assert from "node:assert/strict";
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { withBrowser } from "../../web-page/browser/browser.mjs";
+import { endOfTest, out, watch, withBrowser } from "../../web-page/browser/browser.mjs";
 
 const SHAPES = [
   ["light", { colorScheme: "light" }],
@@ -95,8 +95,51 @@ async function turns(page) {
   assert.ok(!(await page.evaluate(() => document.getElementById("legend").open)));
 }
 
-async function use(context, file, events, options) {
-  const page = await context.newPage();
+/** What a page of a failing check says before anything is clicked, and what it folds away. */
+async function tells(page, events) {
+  const chips = await page.evaluate(() => ["fails", "verdict"].map((id) => {
+    const chip = document.getElementById(id);
+    return [chip.textContent, chip.className];
+  }));
+  assert.deepEqual(chips, [["fails: deadlock", "chip bad"], ["trace lawful", "chip plain"]]);
+  const cause = await text(page, "cause");
+  for (const part of ["deadlock", "feed (main/1) and drain (main/2) wait for each other", "src/shop.rs:3:5", "in step 9",
+    "feed (main/1) waits for what drain (main/2) took <b>", "at step 3 run drain (main/2) instead of feed (main/1)",
+    "ASX_REPLAY=AQCugbM cargo test shop"]) {
+    assert.ok(cause.includes(part), `${part} in ${cause}`);
+  }
+  // The panel is in sight, above the fold.
+  const seen = await page.evaluate(() => {
+    const title = document.querySelector("#cause h2").getBoundingClientRect();
+    return title.top >= 0 && title.bottom < innerHeight / 2 && title.height > 0;
+  });
+  assert.ok(seen, "the cause is in sight");
+  const flagged = await page.evaluate(() => [...document.querySelectorAll(".row.flagged .name")].map((each) => each.textContent));
+  assert.deepEqual(flagged, ["feed (main/1)", "drain (main/2)"]);
+  const fold = await text(page, "torn");
+  assert.match(fold, /^Show the teardown \(\d+ events\)$/);
+  await page.click("#torn");
+  const whole = events + Number(fold.match(/\d+/)[0]);
+  await page.waitForFunction((whole) => document.getElementById("shown").textContent === `${whole} events`, whole);
+  await page.click("#torn");
+  await page.waitForFunction((events) => document.getElementById("shown").textContent === `${events} events`, events);
+}
+
+/** Whether a track says so, wherever the mouse has to be for that. */
+async function says(page, words) {
+  const box = await page.locator("#chart").boundingBox();
+  for (let y = 8; y < box.height; y += 32) {
+    for (let x = 5; x < box.width; x += 9) {
+      await page.mouse.move(box.x + x, box.y + y);
+      const tip = await text(page, "tip");
+      if (tip.includes(words)) return;
+    }
+  }
+  assert.fail(`no track says: ${words}`);
+}
+
+async function use(context, file, events, shape, options) {
+  const { page } = watch(await context.newPage());
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(String(error)));
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
@@ -104,10 +147,17 @@ async function use(context, file, events, options) {
   await page.goto(pathToFileURL(file).href);
   await page.waitForFunction(() => document.getElementById("shown").textContent !== "");
   await shows(page, events, options.colorScheme);
+  const failed = basename(file) === "failed.html";
+  if (failed) await page.screenshot({ path: join(out, `failed-${shape}.png`) });
+  if (failed) await tells(page, events);
+  if (failed && !options.hasTouch) {
+    await page.click("#fit");
+    await says(page, "waits for a message: orders.recv");
+  }
   await steps(page);
   await zooms(page);
   if (!options.hasTouch) await hovers(page);
-  await filters(page, events);
+  if (!failed) await filters(page, events);
   await turns(page);
   assert.deepEqual(wrong, []);
 }
@@ -117,7 +167,18 @@ for (const [shape, options] of SHAPES) {
     const at = argument.lastIndexOf("=");
     const [file, events] = [argument.slice(0, at), Number(argument.slice(at + 1))];
     // A profile of its own, since pages remember colours.
-    await withBrowser((context) => use(context, file, events, options), options);
-    console.log(`ok ${basename(file)}, ${events} events, ${shape}`);
+    const name = `${basename(file)}, ${events} events, ${shape}`;
+    await withBrowser(async (context) => {
+      try {
+        await use(context, file, events, shape, options);
+        await endOfTest();
+      } catch (error) {
+        console.log(`FAIL ${name}: ${error.stack ?? error}`);
+        for (const line of await endOfTest()) console.log(`     ${line}`);
+        process.exitCode = 1;
+        return;
+      }
+      console.log(`ok ${name}`);
+    }, options);
   }
 }

@@ -4,7 +4,7 @@ mod common;
 
 use asx_report::{PAGE_EVENTS, Run, html};
 use asx_trace::{Codec, Header, Reader};
-use common::{Made, NASTY, busy, read};
+use common::{Made, NASTY, TORN, busy, failed, read};
 use serde_json::Value;
 
 /// The data element of a page, and what is around it.
@@ -63,6 +63,63 @@ fn the_data_says_what_the_trace_says() {
         });
     }
     assert_eq!(at, list(&data, "fields").len());
+}
+
+#[test]
+fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
+    let made = failed();
+    let (data, _) = parts(&html(&made.run()));
+    let failure = &data["failure"];
+    assert_eq!(failure["kind"], "deadlock");
+    assert_eq!(failure["message"], "`feed (main/1)` and `drain (main/2)` wait for each other");
+    assert_eq!((&failure["place"], &failure["task"]), (&"src/shop.rs:3:5".into(), &"".into()));
+    assert_eq!(failure["replay"], "ASX_REPLAY=AQCugbM cargo test shop");
+    assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (1, 1));
+    assert_eq!(data["teardown"], TORN);
+    // The verdict of the laws is another fact, and the parts of the cause are told once.
+    assert_eq!(data["holds"], true);
+    assert_eq!(data["meta"], serde_json::json!([["strategy", "dpor"]]));
+    let (plain, _) = parts(&html(&busy(1, 1, 1).run()));
+    assert_eq!((&plain["failure"], &plain["teardown"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn waits_and_locks_are_on_the_tracks_of_their_tasks_and_not_told_again() {
+    let made = failed();
+    let (data, _) = parts(&html(&made.run()));
+    assert!(list(&data, "hosts").iter().all(|host| host[2] == "burst"), "{}", data["hosts"]);
+    let held = list(&data, "held");
+    assert_eq!(held.len(), 1);
+    assert_eq!((&held[0][1], &held[0][2]), (&10.into(), &30.into()));
+    assert_eq!(held[0][3], "holds orders.recv");
+    let parked = list(&data, "parked");
+    let tasks = list(&data, "tasks");
+    let number = |stretch: &Value| {
+        let at = stretch[0].as_u64().expect("a place") as usize;
+        tasks[at - 1][0].as_u64().expect("a number")
+    };
+    let of = |task: u64| {
+        let is_its = |stretch: &&Value| number(stretch) == task;
+        parked.iter().filter(is_its).collect::<Vec<_>>()
+    };
+    let first = of(1);
+    assert_eq!(first[0][3], "waits for orders.recv");
+    assert_eq!(first[0][4], "waits for a message: orders.recv\nat src/shop.rs:3:5");
+    let from = |stretch: &Value| stretch[1].as_u64().expect("a place");
+    let to = |stretch: &Value| stretch[2].as_u64().expect("a place");
+    assert_eq!((from(first[0]), to(first[first.len() - 1])), (20, 40));
+    // While it is polled it does not wait.
+    for poll in list(&data, "polls").chunks(2) {
+        let [begin, end] = [&poll[0], &poll[1]].map(|at| at.as_u64().expect("a place"));
+        let task = made.events[begin as usize].subject.task;
+        if task == Some(1) {
+            assert!(first.iter().all(|wait| to(wait) <= begin || from(wait) >= end), "{first:?}");
+        }
+    }
+    // Those that were never over last to the end.
+    for task in [2, 3] {
+        assert_eq!(to(of(task).last().expect("a wait")), made.events.len() as u64);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Tasks are those of `asx-task`, channels, locks and `select!` those of `asx-sync`. Hosts and the
 //! facade know only this crate.
 
-pub use asx_sync::{__select, channel, select, sync};
+pub use asx_sync::{__select, WaitError, channel, select, sync, wait_errors_into};
 pub use asx_task::*;
 
 /// What tests of the laws see and do beyond what programs can. Not for programs, and not stable.

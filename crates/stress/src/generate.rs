@@ -3,9 +3,9 @@
 use asx_kernel::rng::DetRng;
 
 use crate::program::{
-    AcquireHow, Child, ChildKind, End, Fate, Half, Handle, Journal, ListenHow, LockHow, Many,
-    OnceHow, Op, Program, RecvHow, ReplyBy, Resolve, Root, RwHow, ScopeHow, ScopeOp, SendHow,
-    SetHow, Shutdown, ThreadDoes, TrackedHow, WatchHow, Where,
+    AcquireHow, Child, ChildKind, End, Family, Fate, Half, Handle, Journal, ListenHow, LockHow,
+    Many, OnceHow, Op, Program, RecvHow, ReplyBy, Resolve, Root, RwHow, ScopeHow, ScopeOp, SendHow,
+    SetHow, Shutdown, ThreadDoes, TrackedHow, Use, WatchHow, Where,
 };
 use crate::rules::Rules;
 
@@ -16,7 +16,14 @@ const DEPTH: usize = 5;
 
 /// The program of a seed; without `bombs` no callback panics.
 pub(crate) fn program(seed: u64, bombs: bool) -> Program {
-    let mut all = Generator { rng: DetRng::new(seed, 0), left: 0, forgets: false };
+    let mut all = Generator {
+        rng: DetRng::new(seed, 0),
+        net: DetRng::new(seed, 2),
+        sockets: 0,
+        left: 0,
+        forgets: false,
+    };
+    all.sockets = all.amid(&[0, 0, 20, 60]);
     let workers = all.pick(&[1, 1, 2, 2, 2, 3, 4, 8]);
     all.forgets = all.chance(40);
     let bombs = all.chance(30) && bombs;
@@ -60,6 +67,10 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
 
 struct Generator {
     rng: DetRng,
+    /// A stream of its own for sockets: a program without any is what it is without this.
+    net: DetRng,
+    /// Operations on sockets, in percent.
+    sockets: usize,
     /// How many more operations there may be.
     left: usize,
     forgets: bool,
@@ -181,6 +192,9 @@ impl Generator {
     }
 
     fn any(&mut self, depth: usize) -> Op {
+        if self.sockets > 0 && self.net.below(100) < self.sockets {
+            return self.socket();
+        }
         match self.below(100) {
             0..4 => Op::Yield,
             4..7 => Op::Sleep(self.micros(2_000)),
@@ -300,6 +314,8 @@ impl Generator {
             SendHow::TryReserve,
             SendHow::Evict,
             SendHow::Sink,
+            SendHow::Several,
+            SendHow::Closed,
         ];
         let recvs = [
             RecvHow::Recv,
@@ -316,6 +332,7 @@ impl Generator {
             5..10 => match self.below(12) {
                 0 => Op::Recv(self.nth(), RecvHow::Close),
                 1 => Op::Recv(self.nth(), RecvHow::DropIt),
+                2 => Op::Recv(self.nth(), RecvHow::Refuse),
                 _ => Op::Recv(self.nth(), self.pick(&recvs)),
             },
             10 => Op::SendUnbounded,
@@ -426,6 +443,88 @@ impl Generator {
             6 => ThreadDoes::Set,
             7 => ThreadDoes::Spawn,
             _ => ThreadDoes::FromBag,
+        }
+    }
+
+    /// One of these, drawn from the stream of sockets.
+    fn amid<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.net.below(among.len())]
+    }
+
+    /// An operation on sockets. Most waits in it end by themselves.
+    fn socket(&mut self) -> Op {
+        let family = self.amid(&[Family::Inet, Family::Unix]);
+        match self.net.below(20) {
+            0..3 => Op::Serve(family, self.net.below(3) + 1, self.uses()),
+            3..7 => Op::Dial(family, self.uses()),
+            7..14 => Op::Connection(family, self.uses(), self.uses()),
+            14 | 15 => Op::Frames(family, self.net.below(20) + 1),
+            16 | 17 => Op::Datagrams(family, self.net.below(4) + 1),
+            _ => Op::Descriptor(family, self.uses()),
+        }
+    }
+
+    fn uses(&mut self) -> Vec<Use> {
+        (0..self.net.below(6) + 1).map(|_| self.bounded_use()).collect()
+    }
+
+    fn bounded_use(&mut self) -> Use {
+        let used = self.one_use();
+        let waits = matches!(
+            used,
+            Use::Read(_)
+                | Use::ReadVectored(_)
+                | Use::Write(_)
+                | Use::WriteVectored(_)
+                | Use::WriteAll(_)
+                | Use::Split(_)
+                | Use::Halves { .. }
+                | Use::Bound(_)
+        );
+        match waits && self.net.below(100) < 70 {
+            true => Use::Within(self.net.below(500) as u64, Box::new(used)),
+            false => used,
+        }
+    }
+
+    fn one_use(&mut self) -> Use {
+        use std::net::Shutdown as End;
+        // More than fits into a socket, from time to time.
+        let bytes = self.amid(&[1, 7, 64, 64, 1000, 20_000, 1 << 20]);
+        let place = self.amid(&[Where::Here, Where::Here, Where::Thread]);
+        match self.net.below(30) {
+            0..6 => Use::Read(bytes.min(20_000)),
+            6 => Use::ReadVectored(bytes.min(20_000)),
+            7..11 => Use::Write(bytes),
+            11 => Use::WriteVectored(bytes),
+            12 | 13 => Use::WriteAll(bytes),
+            14 | 15 => Use::Shutdown(self.amid(&[End::Read, End::Write, End::Write, End::Both])),
+            16 | 17 => Use::Split(bytes),
+            18 | 19 => Use::Halves {
+                reads: self.amid(&[true, false]),
+                elsewhere: place,
+                bytes,
+                reunites: self.amid(&[true, false]),
+            },
+            20 => Use::Reset,
+            21 => Use::Look,
+            22 => Use::Bound(bytes),
+            23 => Use::Std,
+            24 | 25 => {
+                let fates =
+                    [Fate::Drop, Fate::Bag, Fate::Bag, Fate::ToThread, Fate::Finish, Fate::Forget];
+                let fate = match self.amid(&fates) {
+                    Fate::Forget if !self.forgets => Fate::Drop,
+                    fate => fate,
+                };
+                Use::Half(self.net.below(3) + 1, fate)
+            }
+            26 | 27 => Use::Yield,
+            28 => match self.amid(&[true, false]) {
+                true => Use::Bag,
+                false => Use::ToThread,
+            },
+            _ => Use::Drop,
         }
     }
 

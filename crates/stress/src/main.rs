@@ -10,6 +10,8 @@
 //! well, 1 the books of a program do not balance, 2 usage, 3 a program hangs, 4 a crash.
 
 mod books;
+mod connection;
+mod descriptors;
 mod generate;
 mod memory;
 mod ops;
@@ -127,9 +129,14 @@ fn stress(options: &Options) -> Result<(), String> {
         if options.shows {
             println!("{program:#?}");
         }
+        let descriptors = descriptors::open();
         let before = Memory::allocated();
         run::program(&program, &watch)?;
         memory.ended(&program, before, Memory::allocated())?;
+        // What is forgotten, or lost where a destructor panics, keeps its descriptors.
+        if !program.forgets && !program.bombs {
+            descriptors::compare(descriptors, descriptors::open())?;
+        }
         if UNEXPECTED.load(Relaxed) > 0 {
             return Err(String::from("there was a panic that no program meant"));
         }

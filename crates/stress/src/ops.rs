@@ -2,6 +2,7 @@
 
 mod loose;
 mod messages;
+mod sockets;
 mod tasks;
 
 use std::panic::panic_any;
@@ -191,6 +192,12 @@ impl Env {
                     Resolve::Leave => drop(obligation),
                 }
             }
+            Op::Serve(family, count, uses) => self.serve(*family, *count, uses).await?,
+            Op::Dial(family, uses) => self.dial(*family, uses).await?,
+            Op::Connection(family, near, far) => self.connection(*family, near, far).await?,
+            Op::Frames(family, count) => self.frames(*family, *count).await?,
+            Op::Datagrams(family, count) => self.datagrams(*family, *count).await?,
+            Op::Descriptor(family, uses) => self.descriptor(*family, uses).await?,
             op => self.message(op).await?,
         }
         Ok(())
@@ -321,12 +328,12 @@ impl Env {
                 guard.look();
             }
             RwHow::Try => {
-                let Some(guard) = world.rwlock.try_read() else { return Ok(()) };
+                let Ok(guard) = world.rwlock.try_read() else { return Ok(()) };
                 run(self, body).await?;
                 guard.look();
             }
             RwHow::TryOwned => {
-                let Some(guard) = world.rwlock.try_read_owned() else { return Ok(()) };
+                let Ok(guard) = world.rwlock.try_read_owned() else { return Ok(()) };
                 world.thread(move |_| guard.look());
             }
         }
@@ -337,7 +344,7 @@ impl Env {
         let Env { world, cx, .. } = self;
         let guard = match how {
             RwHow::Wait => Some(world.rwlock.write(cx).await?),
-            RwHow::Try => world.rwlock.try_write(),
+            RwHow::Try => world.rwlock.try_write().ok(),
             RwHow::Owned | RwHow::TryOwned => None,
         };
         if let Some(mut guard) = guard {
@@ -352,7 +359,7 @@ impl Env {
         }
         let owned = match how {
             RwHow::Owned => Some(world.rwlock.write_owned(cx).await?),
-            _ => world.rwlock.try_write_owned(),
+            _ => world.rwlock.try_write_owned().ok(),
         };
         let Some(mut owned) = owned else { return Ok(()) };
         *owned = world.books.value();
@@ -403,7 +410,7 @@ impl Env {
                 run(self, body).await?;
             }
             LockHow::Try => {
-                let Some(guard) = world.mutex.try_lock() else { return Ok(()) };
+                let Ok(guard) = world.mutex.try_lock() else { return Ok(()) };
                 guard.look();
                 run(self, body).await?;
             }
@@ -411,8 +418,8 @@ impl Env {
                 let guard = match how {
                     LockHow::Owned => world.mutex.lock_owned(cx).await?,
                     _ => match world.mutex.try_lock_owned() {
-                        Some(guard) => guard,
-                        None => return Ok(()),
+                        Ok(guard) => guard,
+                        Err(_) => return Ok(()),
                     },
                 };
                 match place {

@@ -131,6 +131,63 @@ pub(crate) enum Op {
     Dump,
     Fail,
     Panic,
+    /// Takes so many connections, and uses each in a task of its own.
+    Serve(Family, usize, Vec<Use>),
+    /// Connects to where somebody takes connections, or does not any more.
+    Dial(Family, Vec<Use>),
+    /// A connection, whose other end is used by a task.
+    Connection(Family, Vec<Use>, Vec<Use>),
+    /// Frames from a task to this one.
+    Frames(Family, usize),
+    /// So many datagrams.
+    Datagrams(Family, usize),
+    /// A descriptor that is watched.
+    Descriptor(Family, Vec<Use>),
+}
+
+/// What kind of socket: one of the internet or a unix one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Inet,
+    Unix,
+}
+
+/// What is done with a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Read(usize),
+    ReadVectored(usize),
+    Write(usize),
+    WriteVectored(usize),
+    WriteAll(usize),
+    /// For so long at the most.
+    Within(Micros, Box<Use>),
+    /// Ends one direction or both.
+    Shutdown(std::net::Shutdown),
+    /// Both directions at the same time, borrowed.
+    Split(usize),
+    /// The direction to the peer goes elsewhere, the other one is used here; or the other way.
+    Halves {
+        reads: bool,
+        elsewhere: Where,
+        bytes: usize,
+        reunites: bool,
+    },
+    /// Throws away what was not sent when it is closed.
+    Reset,
+    /// Settings and addresses.
+    Look,
+    /// By the traits of another library, which polls with the task's waker.
+    Bound(usize),
+    /// Out of the runtime and into it again.
+    Std,
+    /// A read that is polled by hand, and then left like this with the connection.
+    Half(usize, Fate),
+    Yield,
+    /// Whoever finds it may have it.
+    Bag,
+    ToThread,
+    Drop,
 }
 
 /// Which form of a combinator.
@@ -229,6 +286,8 @@ pub(crate) enum SendHow {
     TryReserve,
     Evict,
     Sink,
+    Several,
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,6 +297,7 @@ pub(crate) enum RecvHow {
     Try,
     Many,
     Stream,
+    Refuse,
     Close,
     DropIt,
 }
@@ -423,12 +483,18 @@ impl Op {
             Op::Dump => "dump",
             Op::Fail => "fail",
             Op::Panic => "panic",
+            Op::Serve(..) => "serve",
+            Op::Dial(..) => "dial",
+            Op::Connection(..) => "connection",
+            Op::Frames(..) => "frames",
+            Op::Datagrams(..) => "datagrams",
+            Op::Descriptor(..) => "descriptor",
         }
     }
 }
 
 /// All kinds of operations.
-pub(crate) const KINDS: [&str; 57] = [
+pub(crate) const KINDS: [&str; 63] = [
     "yield",
     "sleep",
     "sleep_until",
@@ -486,4 +552,10 @@ pub(crate) const KINDS: [&str; 57] = [
     "dump",
     "fail",
     "panic",
+    "serve",
+    "dial",
+    "connection",
+    "frames",
+    "datagrams",
+    "descriptor",
 ];

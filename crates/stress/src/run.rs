@@ -69,8 +69,14 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
 /// Whether what the runtime counts is what the program did, in which there were so many panics.
 /// (How many wakes come too late depends on when threads run.)
 fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Result<(), String> {
-    let Health { overruns, lost_panics, callback_panics, stale_wakes: _, unheeded_cancels: _ } =
-        health;
+    let Health {
+        overruns,
+        lost_panics,
+        callback_panics,
+        stale_wakes: _,
+        unheeded_cancels: _,
+        unheeded_timeouts: _,
+    } = health;
     // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
     // that it counts.
     let spawned = (books.tasks_spawned.load(Relaxed) + program.roots.len()) as u64;
@@ -154,12 +160,12 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
                 });
             } else {
                 let task = world.books.task();
-                drop(s.task("reaper").spawn(async move |cx: Cx| {
+                s.task("reaper").spawn(async move |cx: Cx| {
                     let _task = task;
                     let _ = cx.sleep(reaped).await;
                     reaps.cancel("reaped");
                     Ok(())
-                }));
+                });
             }
             run(&Env { world: world.clone(), cx: cx.clone(), scope: s }, &root.body).await
         })

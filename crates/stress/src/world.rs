@@ -14,9 +14,11 @@ use asx::channel::session::TrackedSender;
 use asx::channel::unbounded::{UnboundedSender, unbounded};
 use asx::channel::watch::{Setter, Watcher, watch};
 use asx::channel::{OwnedPermit, Receiver, Sender, bounded, broadcast, session};
+use asx::net::{TcpStream, UnixStream};
 use asx::{Cancelled, Cx, Runtime, Scope, Task, sync};
 
 use crate::books::{Books, Value};
+use crate::connection::{Conn, Places};
 use crate::generate::EACH;
 use crate::program::{KINDS, Op, Program};
 
@@ -43,6 +45,8 @@ pub(crate) enum Thing {
     Permit(OwnedPermit<Value>),
     Scope(Scope<Fail>),
     Cx(Cx),
+    Tcp(Conn<TcpStream>),
+    Unix(Conn<UnixStream>),
 }
 
 /// How many threads a program starts at most.
@@ -71,6 +75,8 @@ pub(crate) struct World {
     pub(crate) notify: sync::Notify,
     pub(crate) barrier: sync::Barrier,
     pub(crate) once: sync::OnceCell<Value>,
+    /// Where connections are taken.
+    pub(crate) places: Places,
     bag: Mutex<VecDeque<Thing>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     started: AtomicUsize,
@@ -117,6 +123,7 @@ impl World {
             notify: sync::Notify::new(),
             barrier: sync::Barrier::new(2),
             once: sync::OnceCell::new(),
+            places: Places::default(),
             bag: Mutex::default(),
             threads: Mutex::default(),
             started: AtomicUsize::new(0),
@@ -268,7 +275,7 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn close(&mut self) {
-        let left = self.receiver.close();
+        let left = self.receiver.close_and_take();
         self.books.reported.fetch_add(left.len(), Relaxed);
     }
 }

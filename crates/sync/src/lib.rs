@@ -12,9 +12,14 @@ mod prim;
 pub mod probe;
 mod select;
 pub mod sync;
+mod wait_error;
+
+pub use wait_error::WaitError;
 
 /// What [`select!`] expands to.
 #[doc(hidden)]
 pub mod __select {
-    pub use crate::select::{Branch, Either, Else, List, Nil, Select, cancel_safe, select};
+    pub use crate::select::{
+        Branch, Either, Else, List, Nil, Select, cancel_safe, select, select_random,
+    };
 }

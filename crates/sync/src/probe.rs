@@ -45,8 +45,8 @@ impl<T: Send + 'static> ChannelProbe<T> {
         home: &RegionProbe,
         capacity: usize,
     ) -> Result<Self, Status> {
-        let scope = scope.map(|scope| &scope.0);
-        let record = || ChannelRecord::new(scope, &home.0, capacity);
+        let scope = scope.map(RegionProbe::region);
+        let record = || ChannelRecord::new(scope, home.region(), capacity);
         let shared = tagged(capacity, record)?;
         Ok(ChannelProbe { shared })
     }

@@ -14,7 +14,7 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 
-use crate::region::{Policy, Region};
+use crate::region::{Label, Policy, Region};
 use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, make, refused};
 use crate::task::cell::BLOCKING;
@@ -34,7 +34,7 @@ impl Cx {
         T: Send + 'static,
     {
         // A region of its own, since the scope around has errors of another type.
-        match self.open_region(Policy::CollectAll, Budget::INFINITE) {
+        match self.open_region(Policy::CollectAll, Budget::INFINITE, Label::default()) {
             Ok(region) => {
                 let plan = Plan { pin: BLOCKING, ..Plan::default() };
                 let (_, task) = spawn_blocking(&region, plan, || Ok(job()));
@@ -55,6 +55,7 @@ impl<E: Send + 'static> Scope<E> {
     /// A job that is cancelled before it begins never begins; one that has begun is waited for, and
     /// keeps its own outcome. Errors and panics are those of a task. Inside it [`Cx::current`] is
     /// its own context, so that a long job can look whether to stop.
+    #[track_caller]
     pub fn spawn_blocking<F, T>(&self, job: F) -> Task<T, E>
     where
         F: FnOnce() -> Result<T, E> + Send + 'static,

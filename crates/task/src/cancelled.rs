@@ -21,7 +21,7 @@ impl Cx {
     }
 }
 
-/// The future of [`Cx::cancelled`].
+/// The future of [`Cx::cancelled`]; gives `Cancelled`.
 #[must_use = "futures do nothing unless awaited"]
 #[derive(Debug)]
 pub struct UntilCancelled<'a>(Watch<'a>);

@@ -17,7 +17,7 @@ impl Cx {
     /// cancels nothing:
     ///
     /// ```
-    /// use asx_runtime::{Cancelled, Cx, Outcome, Policy, Scope};
+    /// use asx::{Cancelled, Cx, Outcome, Policy, Scope};
     ///
     /// async fn halves(cx: &Cx, numbers: Vec<u32>) -> Outcome<usize, Cancelled> {
     ///     cx.scope_with(Policy::CollectAll)

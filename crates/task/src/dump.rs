@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use asx_kernel::cancel::Reason;
 use asx_kernel::region::RegionState;
@@ -42,6 +43,14 @@ pub struct RegionInfo {
     pub finalizers: u32,
     /// Why it was cancelled, if it was.
     pub reason: Option<Arc<Reason>>,
+    /// Its name, if it was given [one](crate::ScopeBuilder::name).
+    pub name: Option<Arc<str>>,
+    /// Where its scope was opened, if it is one.
+    pub opened: Option<&'static Location<'static>>,
+    /// How long ago it was cancelled, if it was.
+    pub cancelled_for: Option<Duration>,
+    /// In how long what still lives in it is ended by force, if that was said.
+    pub force_in: Option<Duration>,
     /// Its live tasks, oldest first.
     pub tasks: Vec<TaskInfo>,
 }
@@ -69,6 +78,12 @@ pub struct TaskInfo {
     /// forgotten or is kept somewhere. What the task waits for is then nothing of asx, or in a part
     /// of it that was not polled.
     pub stale: bool,
+    /// Where it was spawned, until it waits for something of asx for the first time.
+    pub spawned: Option<&'static Location<'static>>,
+    /// The function its body is written in; `None` for the body of a program, and on pages.
+    pub function: Option<String>,
+    /// In how long the next of its timers is due, if it has one: a sleep, a timeout.
+    pub timer_in: Option<Duration>,
 }
 
 impl Dump {
@@ -87,7 +102,8 @@ impl Dump {
         path
     }
 
-    /// The same as one JSON object. A task that waits at a socket has the key `socket`.
+    /// The same as one JSON object. Durations are in milliseconds. A task that waits at a socket
+    /// has the key `socket`.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
         format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
@@ -99,12 +115,17 @@ impl RegionInfo {
         let tasks: Vec<_> = self.tasks.iter().map(TaskInfo::to_json).collect();
         let parent = self.parent.map_or("null".into(), |id| id.to_string());
         let reason = self.reason.as_ref().map_or("null".into(), |r| quoted(&r.to_string()));
+        let name = self.name.as_deref().map_or("null".into(), quoted);
+        let opened = self.opened.map_or("null".into(), |at| quoted(&at.to_string()));
         format!(
-            "{{\"id\":{},\"parent\":{parent},\"state\":\"{}\",\"finalizers\":{},\
-             \"reason\":{reason},\"tasks\":[{}]}}",
+            "{{\"id\":{},\"parent\":{parent},\"name\":{name},\"opened\":{opened},\"state\":\"{}\",\
+             \"finalizers\":{},\"reason\":{reason},\"cancelled_for\":{},\"force_in\":{},\
+             \"tasks\":[{}]}}",
             self.id,
             self.state.name(),
             self.finalizers,
+            millis(self.cancelled_for),
+            millis(self.force_in),
             tasks.join(",")
         )
     }
@@ -119,9 +140,13 @@ impl TaskInfo {
             Some((on, at)) => (quoted(on), quoted(&at.to_string())),
             None => ("null".into(), "null".into()),
         };
+        let spawned = self.spawned.map_or("null".into(), |at| quoted(&at.to_string()));
+        let function = self.function.as_deref().map_or("null".into(), quoted);
+        let timer = millis(self.timer_in);
         format!(
             "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
-             \"overrun\":{},\"waits_for\":{on},\"at\":{at}{socket},\"stale\":{}}}",
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at}{socket},\"stale\":{},\
+             \"spawned\":{spawned},\"function\":{function},\"timer_in\":{timer}}}",
             self.id,
             self.state.name(),
             self.activity,
@@ -147,6 +172,36 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// The function a body is written in, as the type of its future says; `None`: that of a program.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn function(body: &str) -> Option<&str> {
+    let closure = body.find("::{{closure}}").map_or(body, |end| &body[..end]);
+    // A future that is no async block may have it inside: `PollFn<..>`.
+    let closure = closure.rsplit('<').next().unwrap_or(closure);
+    (!body.starts_with("asx_task::root::")).then_some(closure)
+}
+
+/// A duration in words, as short as tells.
+struct InWords(Duration);
+
+impl fmt::Display for InWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let seconds = self.0.as_secs();
+        match seconds {
+            0 => write!(f, "{millis} ms"),
+            1..60 => write!(f, "{seconds}.{} s", millis % 1000 / 100),
+            60..3600 => write!(f, "{} min {} s", seconds / 60, seconds % 60),
+            3600..86_400 => write!(f, "{} h {} min", seconds / 3600, seconds / 60 % 60),
+            _ => write!(f, "{} days {} h", seconds / 86_400, seconds / 3600 % 24),
+        }
+    }
+}
+
+fn millis(duration: Option<Duration>) -> String {
+    duration.map_or("null".into(), |duration| duration.as_millis().to_string())
+}
+
 /// Deeper regions are no further to the right: a tree as deep as a list would take its square.
 const MAX_INDENT: usize = 40;
 
@@ -159,15 +214,28 @@ impl fmt::Display for Dump {
             let depth = parent.map_or(0, |depth: &usize| depth + 1);
             depths.insert(region.id, depth);
             let indent = 2 * depth.min(MAX_INDENT);
-            write!(f, "{:indent$}region r{} {}", "", region.id, region.state.name())?;
+            write!(f, "{:indent$}region r{}", "", region.id)?;
+            if let Some(name) = &region.name {
+                write!(f, " {name:?}")?;
+            }
+            write!(f, " {}", region.state.name())?;
             if let (true, Some(parent)) = (depth > MAX_INDENT, region.parent) {
                 write!(f, " in r{parent}")?;
             }
             if let Some(reason) = &region.reason {
                 write!(f, ", {reason}")?;
             }
+            if let Some(since) = region.cancelled_for {
+                write!(f, ", {} ago", InWords(since))?;
+            }
+            if let Some(left) = region.force_in {
+                write!(f, ", force in {}", InWords(left))?;
+            }
             if region.finalizers > 0 {
                 write!(f, ", {} finalizers to run", region.finalizers)?;
+            }
+            if let Some(at) = region.opened {
+                write!(f, ", opened at {at}")?;
             }
             writeln!(f)?;
             for task in &region.tasks {
@@ -175,6 +243,17 @@ impl fmt::Display for Dump {
             }
         }
         Ok(())
+    }
+}
+
+impl TaskInfo {
+    /// Where a task comes from whose waits say nothing.
+    fn origin(&self) -> String {
+        match (self.spawned, &self.function) {
+            (Some(at), _) => format!(", spawned at {at}"),
+            (None, Some(function)) => format!(" in `{function}`"),
+            (None, None) => String::new(),
+        }
     }
 }
 
@@ -193,16 +272,24 @@ impl fmt::Display for TaskInfo {
             }
             (Activity::Running, _) => write!(f, ", running"),
             (Activity::Runnable, _) => write!(f, ", runnable"),
-            (Activity::Waiting, Some((on, at))) if self.stale => write!(
-                f,
-                ", waits for something outside asx (stale, as its last poll did not look at it: \
-                 {on} at {at})"
-            ),
+            (Activity::Waiting, Some((on, at))) if self.stale => {
+                write!(
+                    f,
+                    ", waits for something outside asx{} (stale, as its last poll did not look at \
+                     it: {on} at {at})",
+                    self.origin()
+                )
+            }
             (Activity::Waiting, Some((on, at))) => {
                 write!(f, ", waits for {} at {at}", self.socket.as_deref().unwrap_or(on))
             }
-            (Activity::Waiting, None) => write!(f, ", waits for something outside asx"),
+            (Activity::Waiting, None) => {
+                write!(f, ", waits for something outside asx{}", self.origin())
+            }
         }?;
+        if let (Activity::Waiting, Some(left)) = (self.activity, self.timer_in) {
+            write!(f, ", its timer is due in {}", InWords(left))?;
+        }
         if self.overrun {
             write!(f, ", its cleanup took too long")?;
         }

@@ -8,7 +8,7 @@ use asx_kernel::status::{Coded, Status};
 /// A scope did not take something in.
 ///
 /// ```
-/// # use asx_runtime::{AdmissionError, Scope};
+/// # use asx::{AdmissionError, Scope};
 /// fn register(s: &Scope<()>) {
 ///     match s.defer(async |_cx| println!("closed")) {
 ///         Ok(()) => {}

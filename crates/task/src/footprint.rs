@@ -5,20 +5,52 @@
 //! run of a program: who made it, and as which of the things it made. While a host has
 //! [begun](begin) a poll on its thread, uses of them are noted. Without the feature all of this is
 //! nothing, and costs nothing.
+//!
+//! Around each operation on such a thing there is a [`point`], where a host may have others run
+//! before the poll goes on: what threads do to each other between any two instructions matters only
+//! there.
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, begin, end, end_unnoted, forget, is_alarmed, is_endless, is_thread, lab_step,
+    Access, begin, end, end_unnoted, forget, has_touched, is_alarmed, is_endless, is_thread, point,
     set_alarm, take_endless, take_yielded, this_thread, touch,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{is_on, yields};
+pub(crate) use on::{is_on, set_pause, yields};
 
-/// A place where a poll that goes on for ever can be stopped: in the lab, by a panic. So it is
-/// called where no lock is held, by what is done at once and may be tried in a loop.
+/// A place before or after an operation. In the lab others may run here, and a poll that goes on
+/// for ever is stopped, by a panic: so it is called where no lock is held.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
-pub fn lab_step() {}
+pub fn point() {}
+
+/// Has a [`point`] after an operation, when this is dropped.
+#[derive(Debug)]
+pub struct AfterOperation(());
+
+#[cfg(feature = "lab")]
+impl Drop for AfterOperation {
+    #[inline]
+    fn drop(&mut self) {
+        point();
+    }
+}
+
+/// The [`point`] before an operation that is done at once; the one after it is where what is
+/// returned is dropped.
+#[must_use = "the operation ends where this is dropped"]
+#[inline(always)]
+pub fn operation() -> AfterOperation {
+    point();
+    after_operation()
+}
+
+/// The [`point`] after an operation, which is where what is returned is dropped.
+#[must_use = "the operation ends where this is dropped"]
+#[inline(always)]
+pub fn after_operation() -> AfterOperation {
+    AfterOperation(())
+}
 
 /// The task that is polled lets others go first.
 #[cfg(not(feature = "lab"))]
@@ -133,6 +165,10 @@ mod on {
         alarm: Cell<bool>,
         /// A task has let others go first.
         yielded: Cell<bool>,
+        /// Whether something was used since the poll began, or went on after a point.
+        touched: Cell<bool>,
+        /// What is called at points, if the host may have others run there.
+        pause: Cell<Option<fn()>>,
         /// How many uses were noted, and the first of them, each of another thing.
         noted: Cell<usize>,
         few: [Cell<Access>; FEW],
@@ -156,6 +192,8 @@ mod on {
                 stopped: Cell::new(false),
                 alarm: Cell::new(false),
                 yielded: Cell::new(false),
+                touched: Cell::new(false),
+                pause: Cell::new(None),
                 noted: Cell::new(0),
                 few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
             }
@@ -177,6 +215,7 @@ mod on {
             poll.made.set(made);
             poll.uses.set(0);
             poll.yielded.set(false);
+            poll.touched.set(false);
             if notes {
                 poll.noted.set(0);
                 TOUCHED.with_borrow_mut(|touched| touched.clear());
@@ -240,15 +279,34 @@ mod on {
         POLL.with(|poll| poll.on.get())
     }
 
-    /// A place where a poll that goes on for ever can be stopped. A look counts as a use. Ends a
-    /// poll that has used more than one that ends: by a panic, so that it is called where no lock
-    /// is held.
+    /// A place before or after an operation: the host may have others run here. A poll that has
+    /// used more than one that ends is stopped, by a panic: so this is called where no lock is
+    /// held.
     #[inline]
-    pub fn lab_step() {
-        let uses = POLL.with(|poll| poll.uses.replace(poll.uses.get().wrapping_add(1)));
+    pub fn point() {
+        let (uses, pause) = POLL.with(|poll| {
+            let uses = poll.uses.get();
+            poll.uses.set(uses.wrapping_add(1));
+            (uses, poll.pause.get())
+        });
         if uses >= ENDLESS {
             stop();
         }
+        if let Some(pause) = pause {
+            pause();
+        }
+    }
+
+    /// Says what is called at points of this thread: what was before.
+    #[inline]
+    pub(crate) fn set_pause(pause: Option<fn()>) -> Option<fn()> {
+        POLL.with(|poll| poll.pause.replace(pause))
+    }
+
+    /// Whether something was used since the poll began, or went on after a point.
+    #[inline]
+    pub fn has_touched() -> bool {
+        POLL.with(|poll| poll.touched.get())
     }
 
     #[cold]
@@ -306,6 +364,7 @@ mod on {
     pub fn touch(object: u64, write: bool) {
         POLL.with(|poll| {
             poll.uses.set(poll.uses.get().wrapping_add(1));
+            poll.touched.set(true);
             if poll.notes.get() {
                 note(poll, Access { object, write });
             }
@@ -394,6 +453,12 @@ mod on {
             }
             // Numbers of tasks are small.
             Object(hash | 1 << 63)
+        }
+
+        /// Its name; 0 if it shares that with others.
+        #[inline]
+        pub fn name(self) -> u64 {
+            self.0
         }
 
         /// It is looked at.

@@ -21,11 +21,30 @@ use crate::wait::Wait;
 use crate::{CancelSafe, Why};
 
 /// A task's handle. Awaiting it gives the outcome; dropping it changes nothing, since the scope
-/// owns the task.
+/// owns the task: it neither goes on for longer than the scope nor ends with its handle.
+///
+/// ```
+/// #![deny(unused_must_use)]
+/// use asx::prelude::*;
+///
+/// #[asx::main]
+/// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+///     cx.scope(async |s| {
+///         s.spawn(async |cx: Cx| cx.sleep(1.millis()).await); // the scope waits for it
+///         let answer = s.spawn(async |_cx: Cx| Ok(42));
+///         assert_eq!(answer.await.ok(), Some(42));
+///         Ok(())
+///     })
+///     .await
+/// }
+/// ```
 ///
 /// Awaiting is a cancel-checked operation of the task that awaits: when that one is asked to stop,
 /// the await ends with its cancel, and the awaited task goes on.
-#[must_use = "the scope waits for the task in any case; await the handle for its outcome"]
+///
+/// The outcome is given out once. A handle that is awaited again after that answers
+/// [`Cancelled`](TaskError::Cancelled) (`ResourceUnavailable`, "the outcome of the task was taken
+/// before: a handle gives it once"); [`outcome`](Task::outcome) answers `None`.
 pub struct Task<T, E> {
     joint: JoinInner<T, E>,
 }
@@ -45,6 +64,7 @@ impl<T, E> Task<T, E> {
     /// The reason is a [`Kind`], or a word for people (then the kind is `User`).
     pub fn cancel(&self, why: impl Into<Why>) -> bool {
         let why = why.into();
+        let _after = footprint::operation();
         let task = self.joint.task();
         let region = &task.region;
         if why.polls.is_none() && why.time.is_none() {
@@ -70,14 +90,61 @@ impl<T, E> Task<T, E> {
     /// Whether the task has ended.
     pub fn is_finished(&self) -> bool {
         let task = self.joint.task();
-        footprint::lab_step();
+        let _after = footprint::operation();
         Object::of_task(task.id(), Part::End).read();
         task.word.load().is_completed()
     }
 
     /// The outcome of a task that has ended, once.
     pub fn outcome(&mut self) -> Option<Outcome<T, E>> {
+        let _after = footprint::operation();
         self.joint.try_take()
+    }
+
+    /// Waits for the value of the task, for callers that have no use for how it failed: its error
+    /// as it is, a cancel as the error it [converts](From) into, and a panic goes on here.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    /// use std::num::ParseIntError;
+    ///
+    /// #[derive(Debug)]
+    /// enum AppError {
+    ///     Cancelled,
+    ///     NoNumber(ParseIntError),
+    /// }
+    ///
+    /// impl From<Cancelled> for AppError {
+    ///     fn from(_: Cancelled) -> Self {
+    ///         AppError::Cancelled
+    ///     }
+    /// }
+    ///
+    /// impl From<ParseIntError> for AppError {
+    ///     fn from(error: ParseIntError) -> Self {
+    ///         AppError::NoNumber(error)
+    ///     }
+    /// }
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), AppError> {
+    ///     cx.scope(async |s| {
+    ///         let left = s.spawn(async |_cx: Cx| Ok("20".parse::<u32>()?));
+    ///         let right = s.spawn(async |_cx: Cx| Ok("22".parse::<u32>()?));
+    ///         assert_eq!(left.value().await? + right.value().await?, 42);
+    ///         Ok::<_, AppError>(())
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// If the task has panicked.
+    pub fn value(self) -> TaskValue<T, E>
+    where
+        E: From<Cancelled>,
+    {
+        TaskValue { task: self }
     }
 
     pub(crate) fn to_ref(&self) -> TaskRef {
@@ -87,6 +154,7 @@ impl<T, E> Task<T, E> {
     /// [`Cx::poll_proceed`] of the task that awaits: what was said to it.
     #[inline]
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Option<Cancelled>> {
+        footprint::point();
         if !proceed::takes_operation(context, &mut self.joint.registration) {
             return Poll::Pending;
         }
@@ -114,10 +182,39 @@ impl<T, E> Future for Task<T, E> {
     // Called by an `await`, it has the place of that.
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         match ready!(self.poll_proceed(cx)) {
             Some(cancelled) => Poll::Ready(Err(TaskError::Cancelled(cancelled))),
             None => self.poll_charged_end(cx.waker()),
         }
+    }
+}
+
+/// The future of [`Task::value`]; gives `Result<T, E>`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct TaskValue<T, E> {
+    task: Task<T, E>,
+}
+
+impl<T, E: From<Cancelled>> Future for TaskValue<T, E> {
+    type Output = Result<T, E>;
+
+    #[track_caller]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let outcome = ready!(Pin::new(&mut self.task).poll(cx));
+        Poll::Ready(outcome.map_err(|error| match error {
+            TaskError::Err(error) => error,
+            TaskError::Cancelled(cancelled) => cancelled.into(),
+            TaskError::Panicked(panic) => panic.resume(),
+        }))
+    }
+}
+
+impl<T, E: From<Cancelled>> CancelSafe for TaskValue<T, E> {}
+
+impl<T, E> fmt::Debug for TaskValue<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskValue({})", self.task.id())
     }
 }
 
@@ -159,9 +256,15 @@ impl<T, E> Task<T, E> {
                 return Poll::Ready(outcome);
             }
             if self.joint.is_done() {
-                // The scope has taken a failure as its own result.
                 let task = self.joint.task();
-                let reason = task.region.reason_of(task);
+                let reason = match self.joint.is_given() {
+                    true => {
+                        let misuse = task.region.reason(Kind::ResourceUnavailable);
+                        Arc::new(misuse.with_message(GIVEN))
+                    }
+                    // The scope has taken a failure as its own result.
+                    false => task.region.reason_of(task),
+                };
                 return Poll::Ready(Err(TaskError::Cancelled(Cancelled::from(reason))));
             }
             if self.joint.register(waker) {
@@ -171,6 +274,9 @@ impl<T, E> Task<T, E> {
         }
     }
 }
+
+/// To who asks for an outcome twice.
+const GIVEN: &str = "the outcome of the task was taken before: a handle gives it once";
 
 impl<T, E> CancelSafe for Task<T, E> {}
 

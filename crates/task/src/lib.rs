@@ -5,6 +5,7 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures. What is
 //! built on top of it (channels, locks, a host's own waits) uses [`operation`].
 
+mod abandon;
 mod blocking;
 mod cancel;
 mod cancel_safe;
@@ -19,6 +20,7 @@ mod error;
 pub mod footprint;
 mod force;
 mod handle;
+pub mod hosted;
 mod local;
 mod locals;
 #[cfg(all(test, loom))]
@@ -26,6 +28,8 @@ mod model;
 #[cfg(not(target_family = "wasm"))]
 pub mod net;
 pub mod operation;
+#[cfg(feature = "lab")]
+pub mod pausing;
 mod pinned;
 mod prim;
 #[doc(hidden)]
@@ -34,8 +38,11 @@ pub mod probe;
 mod proceed;
 mod region;
 mod root;
+mod runtime_handle;
 mod scope;
 mod shield;
+#[cfg(not(any(loom, target_family = "wasm")))]
+mod socket_record;
 mod spawn;
 mod spinlock;
 mod start;
@@ -57,32 +64,37 @@ mod why;
 
 pub use self::core::latency::Unheeded;
 pub use self::core::limits::Limits;
+pub use self::core::metrics::{Metrics, WorkerMetrics};
 pub use self::core::{Core, Health, Host, Settings};
+pub use abandon::AbandonOnCancel;
 pub use asx_journal::{Dispatch, Recorded, Recording};
-#[doc(hidden)]
-pub use cancel_safe::CancelSafe;
+pub use cancel_safe::{AssumeCancelSafe, CancelSafe, assume_cancel_safe};
 pub use cancelled::UntilCancelled;
+/// What [`join!`](crate::join!) and its kin expand to.
+#[doc(hidden)]
+pub use combine::expansion as __combine;
 pub use combine::{
-    BoxFuture, Child, Group, NextChild, group, join, join_all, join3, join4, race, race_all, race3,
-    race4, try_join, try_join_all, try_join3, try_join4,
+    Backoff, BoxFuture, Child, Group, NextChild, group, hedge, join, join_all, join3, join4, race,
+    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
+    try_join3, try_join4,
 };
 pub use dump::{Activity, Dump, RegionInfo, TaskInfo};
 pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
-pub use handle::Task;
+pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;
 pub use region::grace::Grace;
 pub use region::resources::Obligation;
 pub use region::{Policy, Region};
 pub use root::Root;
+pub use runtime_handle::Handle;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use start::{NotReady, Ready, Starting};
 pub use stop::Stopping;
 pub use supervise::Restart;
 #[doc(hidden)]
 pub use task::audit;
-pub use task::cell::Runnable;
+pub use task::cell::{Begun, RunContext, Runnable};
 pub use task::cx::{Cx, YieldNow};
 pub use task::outcome::{Cancelled, Outcome, Panic, TaskError};
-pub use task::run::{Begun, RunContext};
 pub use why::Why;

@@ -8,12 +8,16 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cancel::node::{Inside, Kind, Node};
+use crate::cancel::node::{Kind, Node};
 use crate::locals::{Given, Locals};
 use crate::proceed::Charged;
 use crate::task::context;
@@ -21,7 +25,7 @@ use crate::task::context;
 /// The key of a value that tasks inherit: a static.
 ///
 /// ```
-/// use asx_runtime::{Cx, Local};
+/// use asx::{Cx, Local};
 ///
 /// static USER: Local<String> = Local::new();
 ///
@@ -38,7 +42,7 @@ use crate::task::context;
 /// A constant has no place of its own, so it is no key:
 ///
 /// ```compile_fail,E0716
-/// # use asx_runtime::{Cx, Local};
+/// # use asx::{Cx, Local};
 /// const USER: Local<String> = Local::new();
 ///
 /// fn user(cx: &Cx) -> bool {
@@ -72,6 +76,10 @@ impl<T> fmt::Debug for Local<T> {
 impl Cx {
     /// Runs `body` with a value that it sees as [`local`](Cx::local), and everything in the scopes
     /// it opens too. Scopes that were open before see nothing of it.
+    ///
+    /// The value is also there in destructors, if the body is dropped half-way: because its task is
+    /// ended by force or panics, or by a combinator that drops what it no longer needs. Only where
+    /// the future is dropped outside of its task there is no task that has it.
     pub fn with_local<'a, V, F, B, T>(
         &'a self,
         key: &'static Local<T>,
@@ -85,7 +93,8 @@ impl Cx {
         T: Send + Sync + 'static,
     {
         let value: Arc<T> = value.into();
-        Charged::new(Inside::new(Kind::Local(Given::new(key.key(), value)), body(self)))
+        let node = Node::new(Kind::Local(Given::new(key.key(), value)));
+        Charged::new(WithLocal { node, body: Some(body(self)) })
     }
 
     /// The value of the innermost [`with_local`](Cx::with_local) around the caller, or around the
@@ -110,6 +119,35 @@ impl Cx {
         near.into_iter()
             .rev()
             .fold(around, |outer, given| Some(Arc::new(Locals::new(given, outer))))
+    }
+}
+
+pin_project! {
+    /// A body that sees a value: it is polled, and dropped, inside the node of it.
+    struct WithLocal<B> {
+        node: Node,
+        // `None` only once it is being dropped.
+        #[pin]
+        body: Option<B>,
+    }
+
+    impl<B> PinnedDrop for WithLocal<B> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            context::enter(this.node, || this.body.set(None));
+        }
+    }
+}
+
+impl<B: Future> Future for WithLocal<B> {
+    type Output = B::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let this = self.project();
+        match this.body.as_pin_mut() {
+            Some(body) => context::enter(this.node, || body.poll(cx)),
+            None => Poll::Pending,
+        }
     }
 }
 

@@ -20,6 +20,8 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+pub use asx_kernel::io::Opening;
+
 /// Which way an operation moves bytes. To accept is to read, to connect is to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -45,6 +47,25 @@ impl Address {
             Address::Inet(address) => Some(*address),
             Address::Unix(_) => None,
         }
+    }
+
+    /// Whether a socket can be made for it: hosts ask before they make one.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput): a name that is empty, or has a zero byte
+    /// other than its first, which would cut it short. One that begins with a zero byte is not in
+    /// the file system, where the host knows such names.
+    pub fn check(&self) -> io::Result<()> {
+        let why = match self {
+            Address::Inet(_) => return Ok(()),
+            Address::Unix(None) => "a unix socket is found by its path, and there is none",
+            Address::Unix(Some(path)) => match path.as_os_str().as_encoded_bytes() {
+                [] => "the path of a unix socket is empty",
+                [_, rest @ ..] if rest.contains(&0) => "the path of a unix socket has a zero byte",
+                _ => return Ok(()),
+            },
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
     /// The name in the file system, if it has one.
@@ -108,6 +129,33 @@ pub enum SocketOption {
     Broadcast(bool),
     /// An IPv6 socket takes no IPv4.
     OnlyV6(bool),
+}
+
+impl SocketOption {
+    /// Whether a value can be one of the setting: hosts ask before they change anything.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput), which tells the setting and the value.
+    /// Systems cut such values short.
+    pub fn check(self) -> io::Result<()> {
+        let most = i32::MAX as usize;
+        let why = match self {
+            SocketOption::Ttl(hops) if !(1..=255).contains(&hops) => {
+                format!("a ttl of {hops} is not between 1 and 255")
+            }
+            SocketOption::Linger(Some(time)) if time.as_secs() > most as u64 => {
+                format!("a linger of {time:?} is longer than {most} seconds")
+            }
+            SocketOption::RecvBuffer(bytes) if bytes > most => {
+                format!("a receive buffer of {bytes} bytes is larger than {most}")
+            }
+            SocketOption::SendBuffer(bytes) if bytes > most => {
+                format!("a send buffer of {bytes} bytes is larger than {most}")
+            }
+            _ => return Ok(()),
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
 }
 
 /// Which [`SocketOption`] is asked for.
@@ -174,6 +222,22 @@ pub trait Net: Send + Sync {
     /// else's are not among them.
     fn waits(&self) -> Vec<SocketWait> {
         Vec::new()
+    }
+
+    /// Two unix sockets for streams that are connected to each other.
+    ///
+    /// # Errors
+    /// The host has none, or what the system says.
+    fn stream_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Two unix sockets for datagrams that are connected to each other.
+    ///
+    /// # Errors
+    /// The host has none, or what the system says.
+    fn datagram_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Watches a descriptor that is somebody else's: the answer tells when it is ready, and does

@@ -21,7 +21,7 @@
 //! | wake somebody, or drop a waker or a message | [`guard`] |
 //! | know whether a waker may be cloned under a lock | [`is_task_waker`] |
 //! | hold a lock for a few instructions | [`SpinLock`] |
-//! | let the lab know what is used | [`footprint`](crate::footprint), [`waits`](crate::waits) |
+//! | let the lab know what is used | [`footprint`], [`waits`](crate::waits) |
 //! | have something closed by its scope, and on the record | [`ChannelRecord`], [`Scoped`] |
 //! | panic when dropped, except by force | [`is_dropping_by_force`] |
 //!
@@ -37,8 +37,8 @@
 //! use std::task::{Context, Poll, Waker, ready};
 //! use std::time::Duration;
 //!
+//! use asx::{CancelSafe, Cancelled, Cx};
 //! use asx_runtime::operation::{Registration, Wait, guard};
-//! use asx_runtime::{CancelSafe, Cancelled, Cx};
 //!
 //! pub struct Gate {
 //!     /// `None` once it is open.
@@ -93,10 +93,10 @@
 //! /// `select!` may drop it.
 //! impl CancelSafe for Passed<'_> {}
 //!
-//! asx_native::Runtime::new()?.block_on(async |cx: Cx| {
+//! asx::Runtime::new()?.block_on(async |cx: Cx| {
 //!     let (gate, shut) = (Gate::new(), Gate::new());
 //!     let opens = async |_: &Cx| Ok::<_, Cancelled>(gate.open());
-//!     asx_runtime::try_join(&cx, async |cx| gate.passed(cx).await, opens).await?;
+//!     asx::try_join(&cx, async |cx| gate.passed(cx).await, opens).await?;
 //!     let soon = Duration::from_millis(1);
 //!     let late = cx.timeout(soon, async |cx| shut.passed(cx).await);
 //!     assert!(late.await.is_err(), "the wait ended with the timeout");
@@ -112,6 +112,7 @@ use std::task::{Context, Poll, ready};
 
 pub use crate::cancel::wakers::Registration;
 pub use crate::channel_record::ChannelRecord;
+use crate::footprint;
 pub use crate::force::is_dropping_by_force;
 pub use crate::proceed::{begin, begins, ends};
 pub use crate::region::resources::Scoped;
@@ -148,7 +149,8 @@ impl<'c> Operation<'c> {
     ///
     /// ```
     /// # use std::task::Poll;
-    /// # use asx_runtime::{Cancelled, Cx, Operation};
+    /// # use asx::{Cancelled, Cx};
+    /// # use asx_runtime::Operation;
     /// # use std::sync::{Arc, Mutex};
     /// # use std::task::Waker;
     /// /// What a callback of the host's fills in.
@@ -179,6 +181,7 @@ impl<'c> Operation<'c> {
     ) -> impl Future<Output = Result<T, Cancelled>> {
         let mut operation = Operation::new(cx);
         poll_fn(move |context| {
+            let _after = footprint::after_operation();
             ready!(operation.poll_proceed(context))?;
             match poll(context) {
                 Poll::Ready(value) => Poll::Ready(Ok(value)),

@@ -17,12 +17,13 @@ impl<E: Send + 'static> Scope<E> {
     /// What it gives has to be `Send`, since the handle may be awaited anywhere:
     ///
     /// ```compile_fail,E0277
-    /// # use asx_runtime::{Cancelled, Cx, Scope};
+    /// # use asx::{Cancelled, Cx, Scope};
     /// # use std::rc::Rc;
     /// fn start(s: &Scope<Cancelled>) {
-    ///     drop(s.spawn_local(async |_cx: Cx| Ok(Rc::new(1))));
+    ///     s.spawn_local(async |_cx: Cx| Ok(Rc::new(1)));
     /// }
     /// ```
+    #[track_caller]
     pub fn spawn_local<F, B, T>(&self, body: F) -> Task<T, E>
     where
         F: FnOnce(Cx) -> B,

@@ -2,13 +2,14 @@
 //! otherwise part of a combinator. Not for programs, and not stable.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use asx_kernel::budget::Budget;
-use asx_kernel::cancel::{Cleanup, Kind, Reason};
+use asx_kernel::cancel::{Cleanup, Reason};
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
@@ -20,12 +21,10 @@ use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Placement, TimerHandle};
 
-pub use crate::dump::quoted;
-
+use crate::hosted::{HostRegion, HostTask};
 use crate::region::{Policy, Region};
 use crate::scope::Scope;
 use crate::spawn::{Plan, failed, make};
-use crate::task::audit::Owner;
 use crate::task::cell::{Activity, Runnable, TaskAttrs, TaskRef};
 use crate::task::context;
 use crate::task::cx::Cx;
@@ -34,104 +33,88 @@ use crate::{Core, Task};
 
 /// A task as its owner never sees it.
 #[derive(Clone)]
-pub struct TaskProbe(TaskRef);
+pub struct TaskProbe(HostTask);
+
+impl Deref for TaskProbe {
+    type Target = HostTask;
+
+    fn deref(&self) -> &HostTask {
+        &self.0
+    }
+}
 
 impl TaskProbe {
     /// The task of a context.
     pub fn of(cx: &Cx) -> TaskProbe {
-        TaskProbe(cx.task().clone().given_to(Owner::Probe))
+        TaskProbe(HostTask::of(cx))
     }
 
     /// The task of a handle.
     pub fn of_task<T, E>(task: &Task<T, E>) -> TaskProbe {
-        TaskProbe(task.to_ref().given_to(Owner::Probe))
-    }
-
-    /// Its number.
-    pub fn id(&self) -> u64 {
-        self.0.id()
+        TaskProbe(HostTask::of_task(task))
     }
 
     /// Its region.
     pub fn region(&self) -> RegionProbe {
-        RegionProbe(self.0.region.clone())
+        RegionProbe(self.0.region())
+    }
+
+    fn task(&self) -> &TaskRef {
+        &self.0.0
     }
 
     /// Its state.
     pub fn state(&self) -> TaskState {
-        self.0.word.load().state()
-    }
-
-    /// Why it was asked to stop.
-    pub fn reason(&self) -> Option<Arc<Reason>> {
-        self.0.reason()
+        self.task().word.load().state()
     }
 
     /// What cleanup is still allowed.
     pub fn cleanup(&self) -> Option<Cleanup> {
-        self.0.cleanup()
+        self.task().cleanup()
     }
 
     /// Its budget as it stands.
     pub fn budget(&self) -> Budget {
-        let free = Budget { priority: self.0.priority(), ..Budget::INFINITE };
+        let free = Budget { priority: self.task().priority(), ..Budget::INFINITE };
         if self.state() == TaskState::Completed {
             // Whoever is over has nothing left.
             return Budget { poll_quota: 0, ..free };
         }
-        self.0.limits().map_or(free, |limits| limits.left())
+        self.task().limits().map_or(free, |limits| limits.left())
     }
 
     /// The lane it is queued in.
     pub fn lane(&self) -> Option<Lane> {
-        let word = self.0.word.load();
+        let word = self.task().word.load();
         let queued = word.activity() == Activity::Runnable && !word.is_completed();
         // SAFETY: the probe keeps the cell alive.
-        queued.then(|| unsafe { Runnable::lent(self.0.as_ptr()) }.place().lane())
+        queued.then(|| unsafe { Runnable::lent(self.task().as_ptr()) }.place().lane())
     }
 
     /// Whether it is a finalizer.
     pub fn is_finalizer(&self) -> bool {
-        self.0.is_finalizer()
-    }
-
-    /// Asks it to stop: whether for the first time.
-    pub fn cancel(&self, kind: Kind, message: Option<Arc<str>>) -> Result<bool, Status> {
-        let word = self.0.word.load();
-        if word.is_completed() || self.0.is_finalizer() {
-            return Ok(false);
-        }
-        let adds = match word.activity() {
-            Activity::Runnable => self.lane() != Some(Lane::Cancel),
-            Activity::Waiting => !word.state().acknowledged(),
-            Activity::Running => false,
-        };
-        if adds {
-            self.0.region.core.room_in(Lane::Cancel)?;
-        }
-        let reason = asked(&self.0.region, kind, message);
-        Ok(self.0.region.cancel_task(&self.0, &Arc::new(reason), kind.cleanup()))
+        self.task().is_finalizer()
     }
 
     /// Wakes it from outside.
     pub fn wake(&self) -> Result<(), Status> {
-        let word = self.0.word.load();
+        let word = self.task().word.load();
         let idle = word.activity() == Activity::Waiting && !word.is_completed();
         if idle && context::with_current(|_| ()).is_none() {
-            let lane = match (word.state().in_cancel_lane(), self.0.deadline()) {
+            let lane = match (word.state().in_cancel_lane(), self.task().deadline()) {
                 (true, _) => Lane::Cancel,
                 (false, Some(_)) => Lane::Timed,
                 (false, None) => Lane::Ready,
             };
-            self.0.region.core.room_in(lane)?;
+            self.task().region.core.room_in(lane)?;
         }
-        poll::wake(&self.0);
+        poll::wake(self.task());
         Ok(())
     }
 
     /// A waker of it.
     pub fn waker(&self) -> Waker {
-        Waker::clone(&self.0.lend_waker())
+        Waker::clone(&self.task().lend_waker())
     }
 }
 
@@ -165,22 +148,27 @@ pub fn cleanup_error(cx: &Cx) {
     cx.task().tell(EventKind::CleanupError {});
 }
 
-/// A reason as somebody asks for it here and now.
-fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
-    let asker = context::with_current(|task| Cx::of(task.clone()).id());
-    let mut reason = region.reason(kind);
-    (reason.origin_task, reason.message) = (asker, message);
-    reason
-}
-
 /// A region as scopes never show it.
 #[derive(Clone)]
-pub struct RegionProbe(pub Arc<Region>);
+pub struct RegionProbe(HostRegion);
+
+impl Deref for RegionProbe {
+    type Target = HostRegion;
+
+    fn deref(&self) -> &HostRegion {
+        &self.0
+    }
+}
 
 impl RegionProbe {
-    /// Its number.
-    pub fn id(&self) -> u64 {
-        self.0.id
+    /// A region of somebody's.
+    pub fn of(region: Arc<Region>) -> RegionProbe {
+        RegionProbe(HostRegion::of(region))
+    }
+
+    /// The region itself.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.0.0
     }
 
     /// The region as a scope whose tasks have errors of type `E`.
@@ -189,24 +177,12 @@ impl RegionProbe {
     /// `E` is the error type of all tasks of the region, finalizers included, and of its scope if
     /// it has one: a scope takes the error of a failed task out of its cell as its own.
     pub unsafe fn scope<E>(&self) -> Scope<E> {
-        Scope::over(self.0.clone(), PhantomData)
-    }
-
-    /// Opens a region inside, with the one scope it has.
-    pub fn open_scope<E>(
-        &self,
-        policy: Policy,
-        budget: Budget,
-    ) -> Result<(RegionProbe, Scope<E>), Status> {
-        let child = self.open(policy, budget, None)?;
-        // SAFETY: the region is new, and this scope is the only one that starts tasks in it.
-        let scope = unsafe { child.scope() };
-        Ok((child, scope))
+        Scope::over(self.region().clone(), PhantomData)
     }
 
     /// Its law.
     pub fn word(&self) -> RegionWord {
-        self.0.lock().word
+        self.region().lock().word
     }
 
     /// Its state.
@@ -214,19 +190,14 @@ impl RegionProbe {
         self.word().state()
     }
 
-    /// How it has closed.
-    pub fn outcome(&self) -> Option<Severity> {
-        self.0.outcome()
-    }
-
     /// How the first failure ended, in a fail-fast region.
     pub fn failure(&self) -> Option<u64> {
-        self.0.failed_task()
+        self.region().failed_task()
     }
 
     /// Why it is closing.
     pub fn reason(&self) -> Option<Arc<Reason>> {
-        self.0.cancel_reason()
+        self.region().cancel_reason()
     }
 
     /// Opens a region inside.
@@ -236,14 +207,9 @@ impl RegionProbe {
         budget: Budget,
         max_children: Option<usize>,
     ) -> Result<RegionProbe, Status> {
-        let child = self.0.open_child(policy, budget, None)?;
+        let child = self.region().open_child(policy, budget, None)?;
         child.lock().max_children = max_children;
-        Ok(RegionProbe(child))
-    }
-
-    /// Its author is done.
-    pub fn end(&self) {
-        self.0.end();
+        Ok(RegionProbe::of(child))
     }
 
     /// Registers a finalizer that may fail.
@@ -256,7 +222,7 @@ impl RegionProbe {
         B: Future<Output = Result<(), E>> + Send + 'static,
         E: Send + 'static,
     {
-        self.0.defer(Box::new(move |region| {
+        self.region().defer(Box::new(move |region| {
             let plan = finalizing(region);
             // SAFETY: Send and 'static.
             unsafe { make(region, plan, body) }.0.ok().flatten()
@@ -273,10 +239,10 @@ impl RegionProbe {
         B: Future<Output = Result<(), E>> + Send + 'static,
         E: Send + 'static,
     {
-        self.0.count_finalizer()?;
+        self.region().count_finalizer()?;
         // SAFETY: Send and 'static.
-        let entry = unsafe { make(&self.0, finalizing(&self.0), body) }.0?;
-        entry.into_iter().for_each(|entry| self.0.core.host.schedule_globally(entry));
+        let entry = unsafe { make(self.region(), finalizing(self.region()), body) }.0?;
+        entry.into_iter().for_each(|entry| self.region().core.host.schedule_globally(entry));
         Ok(())
     }
 
@@ -288,51 +254,32 @@ impl RegionProbe {
     where
         E: Send + 'static,
     {
-        failed(&self.0, error)
-    }
-
-    /// Closes it with a reason: whether for the first time.
-    pub fn close(
-        &self,
-        kind: Kind,
-        message: Option<Arc<str>>,
-        force_after: Option<Duration>,
-    ) -> bool {
-        let state = self.state();
-        if state == RegionState::Closed {
-            return false;
-        }
-        let reason = asked(&self.0, kind, message);
-        self.0.close(Arc::new(reason), kind.cleanup());
-        if let Some(after) = force_after {
-            self.0.force_after(after);
-        }
-        state == RegionState::Open
+        failed(self.region(), error)
     }
 
     /// Opens or shuts its gate.
     pub fn set_admission(&self, open: bool) {
-        self.0.lock().shut = !open;
+        self.region().lock().shut = !open;
     }
 
     /// Reserves an obligation.
     pub fn oblige(&self) -> Result<u64, Status> {
-        self.0.oblige()
+        self.region().oblige()
     }
 
     /// Resolves an obligation by its number.
     pub fn resolve(&self, id: u64, resolution: Resolution) -> Result<(), Status> {
-        self.0.resolve(id, resolution)
+        self.region().resolve(id, resolution)
     }
 
     /// Where an obligation stands.
     pub fn obligation(&self, id: u64) -> Result<ObligationState, Status> {
-        self.0.obligation(id)
+        self.region().obligation(id)
     }
 
     /// Arms a timer of the region.
     pub fn arm(&self, deadline: Time, wakes: Option<Waker>) -> Result<TimerHandle, Status> {
-        self.0.arm(deadline, wakes)
+        self.region().arm(deadline, wakes)
     }
 
     /// Arms a timer in place of another.
@@ -342,7 +289,7 @@ impl RegionProbe {
         deadline: Time,
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
-        self.0.rearm(old, deadline, wakes)
+        self.region().rearm(old, deadline, wakes)
     }
 
     /// Waits for the close, as a checked operation.
@@ -355,8 +302,8 @@ impl RegionProbe {
         if cx.checkpoint().is_err() {
             return Poll::Ready(Err(Status::Cancelled));
         }
-        let at = *place.get_or_insert_with(|| self.0.core.next_place());
-        match self.0.watch_close(at, context.waker()) {
+        let at = *place.get_or_insert_with(|| self.region().core.next_place());
+        match self.region().watch_close(at, context.waker()) {
             Some(severity) => Poll::Ready(Ok(severity)),
             None => Poll::Pending,
         }
@@ -365,18 +312,18 @@ impl RegionProbe {
     /// Gives up a wait for the close.
     pub fn forget_close(&self, place: Option<u64>) {
         if let Some(place) = place {
-            self.0.forget_close(place);
+            self.region().forget_close(place);
         }
     }
 
     /// Tells everything inside that it is about to be stopped.
     pub fn soft_stop(&self) {
-        self.0.stop();
+        self.region().stop();
     }
 
     /// Soft stop, close after `soft`, force after `force_after` more.
     pub fn shutdown(&self, soft: Duration, force_after: Option<Duration>) {
-        self.0.shutdown_after(soft, force_after);
+        self.region().shutdown_after(soft, force_after);
     }
 }
 

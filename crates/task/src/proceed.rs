@@ -20,6 +20,7 @@ use pin_project_lite::pin_project;
 use crate::cancel::is_child_waker;
 use crate::cancel::wakers::Registration;
 use crate::core::guard;
+use crate::footprint;
 use crate::force::is_dropping_by_force;
 use crate::task::cell::{TaskRef, task_of};
 use crate::task::context;
@@ -51,6 +52,13 @@ impl Cx {
         context: &Context<'_>,
         registration: &mut Registration,
     ) -> Poll<Result<(), Cancelled>> {
+        // Shortcut: `Cx::goes_ahead`: a quiet task is not asked to stop; one look for that and the
+        // operations that are left to the poll.
+        // Law: cancel-checked operations look first (`world::waits`).
+        // Equal: `what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations`.
+        // Worth: 6.2 % of `spsc`.
+
+        footprint::point();
         if self.goes_ahead() {
             return Poll::Ready(Ok(()));
         }
@@ -83,7 +91,7 @@ impl Cx {
         if is_forced_here(self.task(), context.waker()) || !takes_operation(context, registration) {
             return Poll::Pending;
         }
-        Poll::Ready(self.check_owner().and_then(|()| self.checkpoint()))
+        Poll::Ready(self.check_owner().and_then(|()| self.check_now()))
     }
 
     /// An error if another task is polled here than the one this context belongs to: its cancels
@@ -126,6 +134,7 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
     if std::mem::replace(begun, true) {
         return true;
     }
+    footprint::point();
     if context::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
         return false;
     }
@@ -140,6 +149,7 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
 #[inline]
 pub fn ends() {
     context::take_operation();
+    footprint::point();
 }
 
 pin_project! {

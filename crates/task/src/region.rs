@@ -12,7 +12,6 @@ mod completion_buffer;
 mod described;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
-pub(crate) mod empty_close;
 pub(crate) mod grace;
 mod inline_map;
 #[cfg(not(target_family = "wasm"))]
@@ -27,9 +26,10 @@ mod tests;
 mod tree;
 #[cfg(target_family = "wasm")]
 mod untimed;
-mod walk;
+pub(crate) mod walk;
 mod watch;
 
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
@@ -42,7 +42,7 @@ use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
-use asx_kernel::region::{Operation, RegionState, RegionWord};
+use asx_kernel::region::{Duty, Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
@@ -79,8 +79,8 @@ pub struct Region {
     pub(crate) id: u64,
     /// What the tasks inside inherit from around it.
     pub(crate) locals: Option<Arc<Locals>>,
-    /// How many cells belong to it; see [`home`].
-    homes: AtomicUsize,
+    /// How many cells belong to it; see [`region_ref`].
+    region_refs: AtomicUsize,
     pub(crate) policy: Policy,
     /// Whether the budget is infinite.
     pub(crate) unbounded: bool,
@@ -100,15 +100,25 @@ pub struct Region {
     object: Object,
     /// What everything inside is bounded by.
     pub(crate) budget: Budget,
+    pub(crate) label: Label,
     pub(crate) span: Span,
-    departed: CompletionBuffer,
+    completed: CompletionBuffer,
     inner: SpinLock<Inner>,
     stamp: Stamp,
-    /// Goes last: it keeps the core (rule 2 of [`home`]).
+    /// Goes last: it keeps the core (rule 2 of [`region_ref`]).
     parent: Parent,
     books: HomeBooks,
     /// After all else, in an audit.
     seal: Seal<Region>,
+}
+
+/// What people call a region.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Label {
+    /// Its name, if it was given one.
+    pub(crate) name: Option<Arc<str>>,
+    /// Where its scope was opened, as far as that is known.
+    pub(crate) at: Option<&'static Location<'static>>,
 }
 
 /// What a child's failure means to a scope.
@@ -168,7 +178,8 @@ impl Region {
         let budget = Budget::INFINITE;
         let polls = core.cleanup_polls;
         let time = core.cleanup_time;
-        let root = Region::made(core.next_region(), core, None, policy, budget, None);
+        let label = Label::default();
+        let root = Region::made(core.next_region(), core, None, policy, budget, None, label);
         root.set_cleanup_polls(polls);
         root.set_cleanup_time(time);
         root.core.region_added();
@@ -186,6 +197,7 @@ impl Region {
         policy: Policy,
         budget: Budget,
         locals: Option<Arc<Locals>>,
+        label: Label,
     ) -> Arc<Region> {
         let inner = Inner {
             word: RegionWord::default(),
@@ -224,9 +236,10 @@ impl Region {
             watched: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             object: Object::new(),
+            label,
             span: Span::default(),
-            homes: AtomicUsize::new(0),
-            departed: CompletionBuffer::new(),
+            region_refs: AtomicUsize::new(0),
+            completed: CompletionBuffer::new(),
             inner: SpinLock::new(inner),
             stamp: Stamp::default(),
             books: HomeBooks::open(id),
@@ -243,10 +256,21 @@ impl Region {
         budget: Budget,
         locals: Option<Arc<Locals>>,
     ) -> Result<Arc<Region>, Status> {
+        self.open_labelled(policy, budget, locals, Label::default())
+    }
+
+    /// [`open_child`](Region::open_child) with what people call it.
+    pub(crate) fn open_labelled(
+        self: &Arc<Self>,
+        policy: Policy,
+        budget: Budget,
+        locals: Option<Arc<Locals>>,
+        label: Label,
+    ) -> Result<Arc<Region>, Status> {
         let mut inner = self.lock();
         inner.admit_child(&self.core)?;
         self.core.room_for_region()?;
-        let child = self.child(policy, budget, locals);
+        let child = self.child(policy, budget, locals, label);
         inner.word.child_added();
         inner.children.insert(child.id, child.clone());
         if self.core.recording() {
@@ -267,6 +291,7 @@ impl Region {
         policy: Policy,
         mut budget: Budget,
         mut locals: Option<Arc<Locals>>,
+        mut label: Label,
     ) -> Arc<Region> {
         let id = self.core.next_region();
         // What is infinite takes nothing from the other.
@@ -283,12 +308,13 @@ impl Region {
             region.unbounded = budget == Budget::INFINITE;
             region.budget = budget;
             region.locals = locals.take();
+            region.label = std::mem::take(&mut label);
             region.object = Object::new();
         });
         let child = kept.unwrap_or_else(|| {
             let core = CoreRef::inside(self);
             let parent = Some(self.clone());
-            Region::made(id, core, parent, policy, budget, locals)
+            Region::made(id, core, parent, policy, budget, locals, label)
         });
         child.cleanup_polls.store(polls, Ordering::Relaxed);
         child.cleanup_time.store(time, Ordering::Relaxed);
@@ -310,7 +336,7 @@ impl Region {
     /// is held.
     #[inline]
     fn count_ends(&self) {
-        if let Some(ended) = self.departed.ended() {
+        if let Some(ended) = self.completed.ended() {
             self.stamp.raise(ended.last());
         }
     }
@@ -410,12 +436,16 @@ impl Region {
 
     /// The author of the scope is done: close when nothing lives inside any more.
     pub(crate) fn end(self: &Arc<Self>) {
-        self.object.write();
+        self.object.read();
         let duty = {
             let mut inner = self.lock_for_good();
             inner.word.end();
             self.advance(&mut inner)
         };
+        // As with those who end well: the last one is seen by the others.
+        if duty != Duty::Wait {
+            self.object.write();
+        }
         Tree::go_on(self, duty);
     }
 
@@ -435,10 +465,9 @@ impl Region {
                     (reason, cleanup, true)
                 }
                 Some((old, allowed)) => {
-                    let stronger = old.weaker_than(&reason);
-                    let combined = allowed.combine(cleanup);
-                    let news = stronger || combined != allowed;
-                    (if stronger { reason } else { old }, combined, news)
+                    let both = old.combine(allowed, &reason, cleanup);
+                    let news = both.stronger || both.cleanup != allowed;
+                    (if both.stronger { reason } else { old }, both.cleanup, news)
                 }
             };
             inner.cancel = Some((reason, cleanup));
@@ -451,8 +480,8 @@ impl Region {
                 self.note(EventKind::RegionMoved { from, to });
             }
             let state = inner.word.state();
-            // Shortcut: what is inside was told as much before, and would only say so on record. In
-            // a deep tree each level asks all that are below it.
+            // What was told as much before is not told again, unless that goes on record: in a deep
+            // tree, where each level asks all that are below it, the work would grow by the square.
             let tell = matches!(state, RegionState::Closing | RegionState::Draining)
                 && (news || self.core.recording());
             (first, tell, inner.body.take())
@@ -521,6 +550,15 @@ impl Region {
     pub fn shutdown(self: &Arc<Self>, grace: Grace) {
         self.stop_within(grace.soft, grace.hard, Kind::Shutdown);
         self.end();
+    }
+
+    /// [`shutdown`](Region::shutdown) of a root; a program goes on in its region until it is asked
+    /// to stop.
+    pub(crate) fn stop_all(self: &Arc<Self>, grace: Grace) {
+        match self.parent.is_none() {
+            true => self.shutdown(grace),
+            false => self.stop_within(grace.soft, grace.hard, Kind::Shutdown),
+        }
     }
 
     /// Asks one task of this region to stop: true the first time.
@@ -659,28 +697,5 @@ impl Inner {
     #[inline(never)]
     pub(crate) fn children(&self) -> Vec<Arc<Region>> {
         self.children.values().cloned().collect()
-    }
-
-    /// Whether the region's state and gate admit the operation.
-    #[inline]
-    pub(crate) fn admit(&self, operation: Operation) -> Result<(), Status> {
-        self.word.state().admit(operation)?;
-        let shut = operation == Operation::Create && self.shut;
-        if shut { Err(Status::AdmissionClosed) } else { Ok(()) }
-    }
-
-    /// Whether a task or child region may come, which also counts against the region's own limit.
-    #[inline]
-    fn admit_child(&self, core: &Core) -> Result<(), Status> {
-        self.admit(Operation::Create)?;
-        let Some(limit) = self.max_children else { return Ok(()) };
-        let children = self.word.live_tasks() + self.word.open_children();
-        core.room("children", children as usize, limit)
-    }
-
-    /// A child has ended like this.
-    fn add_to_fold(&mut self, severity: Severity) {
-        // Shortcut: of the fold only the severity is ever seen, and that is the worst one.
-        self.fold = self.fold.max(severity);
     }
 }

@@ -72,7 +72,7 @@ impl Root {
         drop(watch);
         std::mem::forget(guard);
         drop(task);
-        Region::retire(region);
+        Region::recycle(region);
         spawned.map_err(SpawnError::new)?;
         // A program that was asked to stop still has its say.
         match (value, outcome) {

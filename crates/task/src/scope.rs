@@ -23,12 +23,12 @@ use crate::cancel::node::{self, Inside};
 use crate::cancel::view::Check;
 use crate::cancel::wakers::{self, Registration};
 use crate::error::{AdmissionError, SpawnError};
+use crate::footprint;
 use crate::handle::Task;
 use crate::proceed;
-use crate::region::{Finalizer, Policy, Region};
+use crate::region::{Finalizer, Label, Policy, Region};
 use crate::spawn::{Plan, make, spawn};
 use crate::task::cell::{TaskAttrs, TaskRef, claim_error};
-use crate::task::context;
 use crate::task::cx::Cx;
 use crate::task::outcome::{Cancelled, Outcome, Panic, TaskError};
 use crate::wait::Wait;
@@ -40,6 +40,56 @@ impl Cx {
     ///
     /// The body may borrow. The first error of a child cancels the rest and is the result; a panic
     /// of a child or a finalizer goes on here. An error of the body cancels the children too.
+    ///
+    /// There is one error, and one exception: if the body awaits the handle of the child that
+    /// failed, and gets there before the scope has ended, it has the error, and the scope then goes
+    /// by what its body makes of it. So a body that takes the error and returns `Ok` has a scope
+    /// that returns `Ok`. The rest is cancelled all the same, since the child had failed before
+    /// anybody looked. To look at failures one by one, use [`Policy::CollectAll`].
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # #[asx::main]
+    /// # async fn main(cx: &Cx) {
+    /// let result: Result<&str, Cancelled> = cx
+    ///     .scope(async |s| {
+    ///         let failing = s.spawn(async |cx: Cx| {
+    ///             cx.timeout(0.secs(), async |cx| cx.sleep(60.minutes()).await).await
+    ///         });
+    ///         match failing.await {
+    ///             Err(TaskError::Err(_)) => Ok("the body has seen to it"),
+    ///             _ => Ok("no error"),
+    ///         }
+    ///     })
+    ///     .await;
+    /// assert_eq!(result.unwrap(), "the body has seen to it");
+    /// # }
+    /// ```
+    ///
+    /// A body that is `async move` and uses the context takes a reference to it, so that the
+    /// context is not moved while the scope borrows it: `let cx = &cx;` before.
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # #[asx::main]
+    /// # async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    /// # let names = vec![String::from("ann")];
+    /// # cx.scope(async |s| {
+    /// s.spawn(async move |cx: Cx| {
+    ///     let cx = &cx; // without this: error[E0505], cannot move out of `cx`
+    ///     cx.scope(async move |s| {
+    ///         for name in names {
+    ///             s.spawn(async move |_cx: Cx| Ok(name.len()));
+    ///         }
+    ///         cx.sleep(1.millis()).await
+    ///     })
+    ///     .await
+    /// });
+    /// # Ok(())
+    /// # })
+    /// # .await
+    /// # }
+    /// ```
     #[track_caller]
     pub fn scope<'a, F, B, T, E>(
         &'a self,
@@ -72,15 +122,11 @@ impl Cx {
         &self,
         policy: Policy,
         budget: Budget,
+        label: Label,
     ) -> Result<Arc<Region>, Status> {
-        let task = self.task();
-        // Shortcut: nothing in the task is around the caller, so that the task's region is.
-        if !context::is_inside_any(task) {
-            return task.region.open_child(policy, budget, task.region.locals.clone());
-        }
         let budget = self.inherited().meet(budget);
         let locals = self.locals();
-        self.with_region(|region| region.open_child(policy, budget, locals))
+        self.with_region(|region| region.open_labelled(policy, budget, locals, label))
     }
 
     /// A scope with settings.
@@ -88,7 +134,9 @@ impl Cx {
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
         let budget = Budget::INFINITE;
         let at = Location::caller();
-        ScopeBuilder { cx: self, policy, budget, cleanup_polls: None, cleanup_time: None, at }
+        let cleanup_polls = None;
+        let cleanup_time = None;
+        ScopeBuilder { cx: self, policy, budget, cleanup_polls, cleanup_time, name: None, at }
     }
 }
 
@@ -101,10 +149,17 @@ pub struct ScopeBuilder<'a> {
     budget: Budget,
     cleanup_polls: Option<u32>,
     cleanup_time: Option<Option<Duration>>,
+    name: Option<Arc<str>>,
     at: &'static Location<'static>,
 }
 
 impl<'a> ScopeBuilder<'a> {
+    /// What dumps call the scope, besides where it was opened.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// What everything in the scope is bounded by, besides what is around it.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = self.budget.meet(budget);
@@ -148,7 +203,8 @@ impl<'a> ScopeBuilder<'a> {
         let cx = self.cx;
         proceed::begin().await;
         cx.check_owner().inspect_err(|_| proceed::ends())?;
-        let region = match cx.open_region(self.policy, self.budget) {
+        let label = Label { name: self.name, at: Some(self.at) };
+        let region = match cx.open_region(self.policy, self.budget, label) {
             Ok(region) => region,
             Err(status) => {
                 // The region around is closing: whoever runs in it is being cancelled. Or there is
@@ -185,7 +241,7 @@ impl<'a> ScopeBuilder<'a> {
         std::mem::forget(guard);
         let [failed, broken] = region.take_failures();
         if failed.is_none() && broken.is_none() && interrupted.is_none() {
-            Region::retire(region);
+            Region::recycle(region);
             return result;
         }
         // SAFETY: tasks of this scope were made with its error type.
@@ -195,7 +251,7 @@ impl<'a> ScopeBuilder<'a> {
             (Ok(_), Some(cancelled)) => Err(TaskError::Cancelled(cancelled)),
             (result, _) => result,
         };
-        Region::retire(region);
+        Region::recycle(region);
         first_cause(result, failures)
     }
 }
@@ -350,6 +406,56 @@ fn close_for(cx: &Cx, region: &Arc<Region>, cancelled: &Cancelled) {
 }
 
 /// The owner of tasks whose errors are `E`.
+///
+/// A clone is the same scope, and may go anywhere: to other tasks, to threads, into a `static`. It
+/// keeps the scope neither open nor alive. So it is what elsewhere takes a type each:
+///
+/// * **A cancellation token.** Whoever has a clone may [`cancel`](Scope::cancel) or
+///   [`stop`](Scope::stop) all that is in the scope, and in scopes within it. A task looks for it
+///   with every operation that waits, with [`Cx::checkpoint`], [`Cx::is_cancelled`] or
+///   [`Cx::cancelled`].
+/// * **A tracker of tasks.** The future of the scope is done when all that was spawned in it has
+///   ended. A server that ends in order stops the scope of its connections and waits for that.
+/// * **A door for spawning from outside.** What has no context of its own, a callback or a thread,
+///   spawns through a clone. The scope owns the task as any other; once it is closing, nothing
+///   starts, and [`try_spawn`](TaskBuilder::try_spawn) says so.
+///
+/// ```
+/// use asx::prelude::*;
+/// use std::sync::Arc;
+/// use std::thread;
+///
+/// #[asx::main]
+/// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+///     let shop = Arc::new("what the tasks use");
+///     let mut later = None;
+///     cx.scope(async |s: Scope<Cancelled>| {
+///         let door = s.clone();
+///         later = Some(s.clone());
+///         let inside = shop.clone();
+///         let visitor = thread::spawn(move || {
+///             for _ in 0..3 {
+///                 let inside = inside.clone();
+///                 let task = door.task("visit").try_spawn(async move |cx: Cx| {
+///                     let left = cx.sleep(60.minutes()).await;
+///                     drop(inside);
+///                     left
+///                 });
+///                 drop(task.expect("the scope is open"));
+///             }
+///             door.cancel("the shop closes"); // asks all three, and the body
+///         });
+///         cx.cancelled().await;
+///         visitor.join().expect("the visitor has not panicked");
+///         Ok(())
+///     })
+///     .await?; // the three have ended
+///     assert_eq!(Arc::strong_count(&shop), 1);
+///     let door = later.expect("it was opened");
+///     assert!(door.task("late").try_spawn(async |_: Cx| Ok(())).is_err());
+///     Ok(())
+/// }
+/// ```
 pub struct Scope<E> {
     region: Arc<Region>,
     error: PhantomData<fn(E)>,
@@ -381,6 +487,26 @@ impl<E: Send + 'static> Scope<E> {
     /// Starts a task. It runs on its own, possibly in parallel, and the scope waits for it.
     ///
     /// In a scope that is closing nothing starts: the handle then says so.
+    ///
+    /// A body that never ends has no value the compiler could learn the type of, and it says
+    /// `type annotations needed` (E0283). Say what the body returns:
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # async fn program(cx: &Cx) -> Result<(), Cancelled> {
+    /// # cx.scope(async |s| {
+    /// s.spawn(async |cx: Cx| -> Result<(), _> {
+    ///     loop {
+    ///         cx.sleep(1.secs()).await?; // the way out is an error: the task is cancelled
+    ///         println!("still here");
+    ///     }
+    /// });
+    /// # Ok(())
+    /// # })
+    /// # .await
+    /// # }
+    /// ```
+    #[track_caller]
     pub fn spawn<F, B, T>(&self, body: F) -> Task<T, E>
     where
         F: FnOnce(Cx) -> B,
@@ -391,30 +517,35 @@ impl<E: Send + 'static> Scope<E> {
     }
 
     /// A task with a name.
+    #[track_caller]
     pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_, E> {
         let mut plan = self.plan();
         plan.attrs().name = Some(name.into());
         plan
     }
 
+    #[track_caller]
     pub(crate) fn plan(&self) -> TaskBuilder<'_, E> {
-        TaskBuilder { scope: self, plan: Plan::default() }
+        let plan = Plan { at: Some(Location::caller()), ..Plan::default() };
+        TaskBuilder { scope: self, plan }
     }
 
     /// Registers a finalizer: it runs when everything else in the scope has ended, last registered
     /// first, and no cancel reaches it. It may wait, but start nothing: the scope is closing by
     /// then. If it panics, the others still run, and the scope ends with the panic, whatever else
     /// it would have returned.
+    #[track_caller]
     pub fn defer<F, B>(&self, body: F) -> Result<(), AdmissionError>
     where
         F: FnOnce(Cx) -> B + Send + 'static,
         B: Future<Output = ()> + Send + 'static,
     {
+        let at = Some(Location::caller());
         let finalizer: Finalizer = Box::new(move |region| {
             let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
             let budget = Some(region.finalizer_budget());
             let operation = Operation::SpawnFinalizer;
-            let plan = Plan { operation, attrs, budget, ..Plan::default() };
+            let plan = Plan { operation, attrs, budget, at, ..Plan::default() };
             let body = |cx| {
                 let body = body(cx);
                 async move {
@@ -425,12 +556,14 @@ impl<E: Send + 'static> Scope<E> {
             // SAFETY: Send and 'static.
             unsafe { make(region, plan, body) }.0.ok().flatten()
         });
+        let _after = footprint::operation();
         self.region.defer(finalizer).map_err(AdmissionError::new)
     }
 
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].
     pub fn cancel(&self, why: impl Into<Why>) {
         let why = why.into();
+        let _after = footprint::operation();
         let cleanup = why.kind.cleanup();
         let polls = why.polls;
         let time = why.time;

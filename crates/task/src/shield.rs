@@ -64,7 +64,7 @@ impl Cx {
 }
 
 pin_project! {
-    /// The future of [`Cx::shield`].
+    /// The future of [`Cx::shield`]; gives `F::Output`.
     struct Shield<'a, F> {
         cx: &'a Cx,
         // How long it holds, if that was said.
@@ -128,8 +128,8 @@ fn is_over<'a>(
     now && !stated()
 }
 
-/// The alarm for the end of a shield.
-struct Patience<'a> {
+/// An alarm that wakes whoever waits for a time that is no timer of the task's.
+pub(crate) struct Patience<'a> {
     cx: &'a Cx,
     end: Time,
     /// There is one until it is dropped.
@@ -138,7 +138,7 @@ struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    fn new(cx: &'a Cx, end: Time, waker: &Waker) -> Box<Patience<'a>> {
+    pub(crate) fn new(cx: &'a Cx, end: Time, waker: &Waker) -> Box<Patience<'a>> {
         let mut new = Box::new(Patience { cx, end, waker: Some(waker.clone()), alarm: None });
         new.arm();
         new
@@ -159,7 +159,8 @@ impl<'a> Patience<'a> {
         }
     }
 
-    fn is_over(&mut self, waker: &Waker) -> bool {
+    /// Whether the time has come; if not, `waker` is woken then.
+    pub(crate) fn is_over(&mut self, waker: &Waker) -> bool {
         if self.end <= self.cx.now() {
             return true;
         }

@@ -1,6 +1,7 @@
 //! How a task comes to be.
 
 use std::future::{Future, Pending};
+use std::panic::Location;
 use std::sync::Arc;
 
 use asx_kernel::budget::Budget;
@@ -10,6 +11,7 @@ use asx_kernel::region::Operation;
 use asx_kernel::status::Status;
 
 use crate::Cx;
+use crate::footprint;
 use crate::handle::Task;
 use crate::region::Region;
 use crate::region::region_ref::RegionRef;
@@ -26,11 +28,13 @@ pub(crate) struct Plan {
     /// What bounds it, besides its region; `None`: nothing.
     pub(crate) budget: Option<Budget>,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
+    /// Where it is spawned, as far as that is known.
+    pub(crate) at: Option<&'static Location<'static>>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { operation: Operation::Create, pin: FREE, budget: None, attrs: None }
+        Plan { operation: Operation::Create, pin: FREE, budget: None, attrs: None, at: None }
     }
 }
 
@@ -49,6 +53,7 @@ where
     F: FnOnce(Cx) -> B,
     B: Future<Output = Result<T, E>>,
 {
+    let _after = footprint::operation();
     // SAFETY: the caller's promise.
     let (entry, task) = unsafe { make(region, plan, body) };
     let spawned = entry.map(|entry| {
@@ -71,6 +76,7 @@ where
         id: region.core.next_task(),
         pin: FREE,
         attrs: budgeted(region, None, None),
+        at: None,
     };
     let fresh = UninitTask::<Pending<Result<T, E>>, T, E>::new(plan);
     let (header, handle) = fresh.with_result(Err(TaskError::Err(error)));
@@ -95,6 +101,7 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
         id: region.core.next_task(),
         pin: FREE,
         attrs: None,
+        at: None,
     })
     .done();
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
@@ -157,6 +164,7 @@ where
         id: region.core.next_task(),
         pin: plan.pin,
         attrs,
+        at: plan.at,
     });
     let panicked = fresh.fill(body);
     let (header, handle) = fresh.done();

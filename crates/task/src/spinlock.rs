@@ -12,6 +12,8 @@
 //! 1. The value is touched only by who has changed `held` from false to true and not yet stored
 //!    false, through the guard, which cannot be sent to another thread.
 
+#[cfg(all(feature = "lab", debug_assertions, not(loom)))]
+pub(crate) use imp::count;
 #[cfg(not(loom))]
 pub(crate) use imp::pause;
 #[cfg(not(loom))]
@@ -84,9 +86,31 @@ mod imp {
         here: PhantomData<*mut ()>,
     }
 
+    /// How many of these locks this thread holds, where tests look at that: at a point of the lab
+    /// none may be held, as others who want it would wait for ever.
+    #[cfg(all(feature = "lab", debug_assertions))]
+    pub(crate) mod count {
+        use std::cell::Cell;
+
+        thread_local! {
+            static HELD: Cell<usize> = const { Cell::new(0) };
+        }
+
+        pub(super) fn add(more: isize) {
+            HELD.set(HELD.get().wrapping_add_signed(more));
+        }
+
+        /// Whether the calling thread holds one.
+        pub(crate) fn any() -> bool {
+            HELD.get() > 0
+        }
+    }
+
     impl<T> Drop for Held<'_, T> {
         #[inline]
         fn drop(&mut self) {
+            #[cfg(all(feature = "lab", debug_assertions))]
+            count::add(-1);
             self.lock.held.store(false, Release);
         }
     }
@@ -135,6 +159,8 @@ mod imp {
             if waits {
                 self.wait();
             }
+            #[cfg(all(feature = "lab", debug_assertions))]
+            count::add(1);
             (Held { lock: self, here: PhantomData }, waits)
         }
 

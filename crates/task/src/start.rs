@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use asx_kernel::cancel::Kind;
 
 use crate::core::guard;
+use crate::footprint;
 use crate::prim::{Mutex, lock};
 use crate::scope::{Scope, TaskBuilder};
 use crate::task::context;
@@ -26,7 +27,7 @@ impl<E: Send + 'static> Scope<E> {
     /// (`LinkedExit`): nobody else knows it.
     ///
     /// ```
-    /// use asx_runtime::{Cancelled, Cx, Ready, Scope};
+    /// use asx::{Cancelled, Cx, Ready, Scope};
     ///
     /// async fn serve(s: &Scope<Cancelled>) -> u16 {
     ///     let server = s.start(async |cx: Cx, ready: Ready<u16>| {
@@ -119,7 +120,7 @@ impl<V> fmt::Debug for Ready<V> {
     }
 }
 
-/// The future of [`Scope::start`].
+/// The future of [`Scope::start`]; gives `Result<(V, Task<T, E>), NotReady<T, E>>`.
 #[must_use = "dropped, it cancels the task"]
 pub struct Starting<V, T, E> {
     word: Arc<Mutex<Word<V>>>,
@@ -159,6 +160,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
     type Output = Result<(V, Task<T, E>), NotReady<T, E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let Some(mut task) = self.task.take() else { return Poll::Pending };
         match task.poll_proceed(context) {
             Poll::Ready(None) => {}

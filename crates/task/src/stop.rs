@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use asx_kernel::cancel::Kind;
 
 use crate::cancel::wakers::Registration;
+use crate::footprint::{self, Object};
 use crate::region::grace::Grace;
 use crate::wait::Wait;
 use crate::{CancelSafe, Cancelled, Cx, Scope};
@@ -22,6 +23,8 @@ impl Cx {
 
     /// Whether the task was told that it is about to be stopped.
     pub fn is_stopping(&self) -> bool {
+        let _after = footprint::operation();
+        Object::COMMON.read();
         self.region().is_stopping()
     }
 }
@@ -29,6 +32,8 @@ impl Cx {
 impl<E: Send + 'static> Scope<E> {
     /// Tells everything in the scope that it is about to be stopped; see [`Cx::stopping`].
     pub fn stop(&self) {
+        let _after = footprint::operation();
+        Object::COMMON.write();
         self.region().stop();
     }
 
@@ -36,11 +41,13 @@ impl<E: Send + 'static> Scope<E> {
     /// `grace.hard` more is ended by force.
     pub fn stop_within(&self, grace: impl Into<Grace>) {
         let Grace { soft, hard } = grace.into();
+        let _after = footprint::operation();
+        Object::COMMON.write();
         self.region().stop_within(soft, hard, Kind::User);
     }
 }
 
-/// The future of [`Cx::stopping`].
+/// The future of [`Cx::stopping`]; gives `Result<(), Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 #[derive(Debug)]
 pub struct Stopping<'a> {
@@ -55,9 +62,11 @@ impl Future for Stopping<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Stopping { cx: context, place, registration, at } = &mut *self;
+        let _after = footprint::after_operation();
         ready!(context.poll_proceed(cx, registration))?;
+        Object::COMMON.read();
         context.core().watch_stop(place, cx.waker());
-        if context.is_stopping() {
+        if context.region().is_stopping() {
             return Poll::Ready(Ok(()));
         }
         context.waits(Wait::Signal, at, cx.waker(), registration);

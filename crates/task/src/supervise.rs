@@ -16,7 +16,7 @@ use crate::{Cx, Task};
 /// How often, and how soon, a task that failed is started again.
 ///
 /// ```
-/// use asx_runtime::Restart;
+/// use asx::Restart;
 /// use std::time::Duration;
 ///
 /// let calm = Restart::times(3, Duration::from_secs(60))

@@ -11,8 +11,8 @@ use crate::region::Region;
 /// is added when it is used.
 ///
 /// ```
-/// use asx_runtime::Why;
-/// use asx_kernel::cancel::Kind;
+/// use asx::Why;
+/// use asx::cancel::Kind;
 /// assert_eq!(Why::from("enough"), Why::from(Kind::User).message("enough"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Why {
     /// force, also what has not looked at its cancel. (On a page, if a scope is cancelled.)
     ///
     /// ```
-    /// use asx_runtime::{Cancelled, Cx, Scope, Why};
+    /// use asx::{Cancelled, Cx, Scope, Why};
     /// use std::time::Duration;
     /// async fn give_up(cx: &Cx, scope: &Scope<Cancelled>) {
     ///     scope.cancel(Why::from("enough").cleanup_time(Duration::from_secs(5)));

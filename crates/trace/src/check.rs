@@ -279,6 +279,7 @@ impl Checker {
                     Class::Region => laws.has_region(number),
                     Class::Timer => laws.has_timer(number),
                     Class::Channel => laws.has_channel(number),
+                    Class::Socket => laws.has_socket(number),
                 };
                 // After a breach nobody has looked any further.
                 let known = self.laws.as_ref().is_none_or(has);

@@ -10,6 +10,7 @@ use crate::record::Value;
 use alloc::string::String;
 use alloc::vec::Vec;
 use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
@@ -84,6 +85,13 @@ kinds! {
     ResourceExhausted = 70 "resource_exhausted" { what }
     SoftStop = 71 "soft_stop" {}
     GraceExpired = 72 "grace_expired" {}
+    SocketOpened = 80 "socket_opened" { socket, how, of }
+    IoWaiting = 81 "io_waiting" { socket, way }
+    IoLeft = 82 "io_left" { socket, way }
+    IoDone = 83 "io_done" { socket, op, bytes }
+    IoFailed = 84 "io_failed" { socket, op, error }
+    SocketEnded = 85 "socket_ended" { socket, way }
+    SocketClosed = 86 "socket_closed" { socket }
 }
 
 /// What can run out: the words a `resource_exhausted` event may have.
@@ -162,6 +170,10 @@ words! {
     RegionState = RegionState::from_name;
     Severity = Severity::from_name;
     TaskState = TaskState::from_name;
+    Opening = Opening::from_name;
+    Way = Way::from_name;
+    IoOp = IoOp::from_name;
+    IoFailure = IoFailure::from_name;
     &'static str = |word| EXHAUSTIBLE.into_iter().find(|known| *known == word);
 }
 
@@ -280,6 +292,10 @@ mod tests {
             ("severity", names(Severity::ALL, Severity::name)),
             ("task", names(TaskState::ALL, TaskState::name)),
             ("what", EXHAUSTIBLE.to_vec()),
+            ("how", names(Opening::ALL, Opening::name)),
+            ("way", names(Way::ALL, Way::name)),
+            ("op", names(IoOp::ALL, IoOp::name)),
+            ("error", names(IoFailure::ALL, IoFailure::name)),
         ])
     }
 
@@ -319,7 +335,7 @@ mod tests {
         let known = vocabulary();
         for ((kind, field), seen) in words {
             let enumeration = match (kind, field) {
-                (_, "kind" | "phase" | "lane" | "what") => field,
+                (_, "kind" | "phase" | "lane" | "what" | "how" | "way" | "op" | "error") => field,
                 (_, "outcome") => "severity",
                 ("obligation_resolved", _) => "obligation",
                 ("region_moved", _) => "region",

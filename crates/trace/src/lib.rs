@@ -48,6 +48,7 @@ mod reader;
 mod record;
 pub mod refine;
 mod scheduler;
+mod words;
 mod writer;
 
 pub use check::{Checker, Report, Violation, verify};
@@ -60,4 +61,5 @@ pub use monitor::{Mismatch, Monitor, Parted};
 pub use reader::Reader;
 pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
 pub use scheduler::{MANDATORY, SCHEDULER_KINDS, SchedulerKind};
+pub use words::socket_words;
 pub use writer::{Codec, Writer, json_line};

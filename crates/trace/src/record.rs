@@ -130,15 +130,18 @@ pub enum Class {
     Timer,
     /// A channel.
     Channel,
+    /// A socket. Events have its number among their fields.
+    Socket,
 }
 
 impl Class {
-    /// All classes, in the order of an event's subject.
-    pub const ALL: [Class; 4] = [Class::Task, Class::Region, Class::Timer, Class::Channel];
+    /// All classes: those of an event's subject, in its order, and sockets.
+    pub const ALL: [Class; 5] =
+        [Class::Task, Class::Region, Class::Timer, Class::Channel, Class::Socket];
 
-    /// The word for it, as in an event's subject.
+    /// The word for it, as events have it.
     pub const fn name(self) -> &'static str {
-        ["task", "region", "timer", "channel"][self as usize]
+        ["task", "region", "timer", "channel", "socket"][self as usize]
     }
 
     /// The class of this name.

@@ -3,6 +3,7 @@
 mod common;
 
 use asx_kernel::cancel::{Kind, Phase};
+use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::EventKind::*;
 use asx_kernel::journal::{Event, EventKind, Subject};
 use asx_kernel::lanes::Lane;
@@ -58,9 +59,27 @@ fn kind() -> impl Strategy<Value = EventKind> {
         SoftStop {},
         GraceExpired {},
     ];
+    let how = || one_of(&Opening::ALL);
+    let way = || one_of(&Way::ALL);
+    let op = || one_of(&IoOp::ALL);
     let numbered = |kind: fn(u64) -> EventKind| number().prop_map(kind);
     prop_oneof![
         option::of(number()).prop_map(|parent| RegionOpened { parent }),
+        (number(), how(), option::of(number())).prop_map(|(socket, how, of)| SocketOpened {
+            socket,
+            how,
+            of
+        }),
+        (number(), way()).prop_map(|(socket, way)| IoWaiting { socket, way }),
+        (number(), way()).prop_map(|(socket, way)| IoLeft { socket, way }),
+        (number(), way()).prop_map(|(socket, way)| SocketEnded { socket, way }),
+        (number(), op(), number()).prop_map(|(socket, op, bytes)| IoDone { socket, op, bytes }),
+        (number(), op(), one_of(&IoFailure::ALL)).prop_map(|(socket, op, error)| IoFailed {
+            socket,
+            op,
+            error
+        }),
+        numbered(|socket| SocketClosed { socket }),
         (regions(), regions()).prop_map(|(from, to)| RegionMoved { from, to }),
         (cancels(), any::<bool>())
             .prop_map(|(kind, strengthened)| RegionCancelled { kind, strengthened }),

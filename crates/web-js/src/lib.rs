@@ -17,7 +17,7 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
-use asx_runtime::probe::RegionProbe;
+use asx_runtime::hosted::HostRegion;
 use asx_runtime::{Grace, Policy, Recording, Scope};
 use asx_web::js::{Handles, js_error};
 use asx_web::{Config, Runtime, Start, WebError};
@@ -37,7 +37,7 @@ pub fn page_handles() -> JsValue {
 pub struct Host {
     runtime: Runtime,
     /// The region of the tasks that the page starts.
-    region: RegionProbe,
+    region: HostRegion,
     scope: Scope<Rejected>,
     tasks: Rc<Tasks>,
 }
@@ -62,7 +62,7 @@ impl Host {
             config.host_events = journal;
         }
         let runtime = asx_web::js::open(&Handles::of_object(handles), config);
-        let root = RegionProbe(runtime.root().clone());
+        let root = HostRegion::of(runtime.root().clone());
         let opened = root.open_scope(Policy::CollectAll, Budget::INFINITE);
         let (region, scope) = opened.map_err(refused)?;
         Ok(Host { runtime, region, scope, tasks: Rc::new(Tasks::new(hooks)) })

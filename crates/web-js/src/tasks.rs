@@ -19,7 +19,7 @@ use std::task::{Poll, Waker, ready};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::{Coded, Status};
-use asx_runtime::probe::{RegionProbe, TaskProbe};
+use asx_runtime::hosted::{HostRegion, HostTask};
 use asx_runtime::{Cancelled, Cx, Operation, Policy, Scope};
 use asx_web::Start;
 use asx_web::js::error_of;
@@ -61,7 +61,7 @@ const CHUNK: usize = 256;
 /// What a task is in the runtime while it lives.
 #[derive(Default)]
 struct Slot {
-    task: Option<TaskProbe>,
+    task: Option<HostTask>,
     waker: Option<Waker>,
     /// What it starts goes in here, if it has started anything.
     inside: Option<Box<Inside>>,
@@ -69,7 +69,7 @@ struct Slot {
 }
 
 struct Inside {
-    region: RegionProbe,
+    region: HostRegion,
     scope: Scope<Rejected>,
 }
 
@@ -147,9 +147,9 @@ impl Tasks {
         let tasks = self.clone();
         let task = plan.try_spawn_local(move |cx| run(cx, Told { tasks, at }, body));
         let task = task.map_err(|refused| refused.status())?;
-        let probe = TaskProbe::of_task(&task);
-        let id = probe.id();
-        self.with(at, |slot| *slot = Slot { task: Some(probe), ..Slot::default() });
+        let task = HostTask::of_task(&task);
+        let id = task.id();
+        self.with(at, |slot| *slot = Slot { task: Some(task), ..Slot::default() });
         Ok(id)
     }
 
@@ -244,7 +244,7 @@ async fn drained(
     inside.region.end();
     let region = CloseOnDrop(inside.region);
     poll_fn(|context| {
-        if region.0.0.poll_closed(context.waker()) {
+        if region.0.poll_closed(context.waker()) {
             return Poll::Ready(());
         }
         if settled.is_ok()
@@ -260,7 +260,7 @@ async fn drained(
 }
 
 /// A region whose owner is ended by force closes behind it.
-struct CloseOnDrop(RegionProbe);
+struct CloseOnDrop(HostRegion);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
@@ -312,7 +312,7 @@ impl Drop for Told {
         if self.at == u32::MAX {
             return;
         }
-        let why = self.tasks.with(self.at, |slot| slot.task.as_ref().and_then(TaskProbe::reason));
+        let why = self.tasks.with(self.at, |slot| slot.task.as_ref().and_then(HostTask::reason));
         let forced = || js_sys::Error::new("the task was ended by force").into();
         self.end(&why.map_or_else(forced, |why| error_of(&why.into())));
     }

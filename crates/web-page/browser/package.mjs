@@ -18,8 +18,10 @@ async function fresh(context) {
           (value) => ["value", value],
           (error) => ["error", error?.name, error?.message],
         ),
-        pause(15_000).then(() => ["nothing"]),
+        pause(120_000).then(() => ["nothing"]),
       ]);
+    /** The tasks that live. */
+    globalThis.live = (asx) => asx.dump().regions.flatMap((region) => region.tasks);
     globalThis.thrown = (body) => {
       try {
         return ["value", body()];
@@ -51,12 +53,15 @@ export async function pack(context, test) {
       asx.spawn(() => 1);
       asx.spawn((cx) => cx.sleep(60_000)).cancel("enough");
       asx.spawn((cx) => cx.sleep(60_000));
-      await pause(60);
+      await until(() => unhandled.length >= 3 && live(asx).length <= 2);
       asx.close();
-      await pause(60);
+      // Rejections are told in order: this one comes after whatever the close has brought about.
+      await pause();
+      Promise.reject(new Error("last"));
+      await until(() => unhandled.includes("last"));
       return { unhandled: unhandled.sort(), awaited };
     });
-    assert.deepEqual(seen, { unhandled: ["first", "second", "third"], awaited: "awaited" });
+    assert.deepEqual(seen, { unhandled: ["first", "last", "second", "third"], awaited: "awaited" });
     await page.close();
   });
 
@@ -271,7 +276,7 @@ export async function pack(context, test) {
       const waiting = (memory.buffer.byteLength - before) / COUNT;
       for (const done of release) done(1);
       const sum = (await Promise.all(tasks)).reduce((a, b) => a + b, 0);
-      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      const left = live(asx).length;
       asx.close();
       return { spawned, waiting, sum, left };
     });
@@ -316,8 +321,10 @@ export async function pack(context, test) {
       const late = asx.spawn(sleeps, { deadlineMs: 10 });
       // What a task inside, its signal and its sleep say of the cancel of the one around it.
       let inner = null;
+      let begun = false;
       const outer = asx.spawn(async (cx) => {
         const child = cx.spawn(async (cx) => {
+          begun = true;
           const slept = await cx.sleep(60_000).catch((error) => error);
           inner = { slept: told(slept, reason), signal: told(cx.signal.reason, reason) };
           throw slept;
@@ -327,7 +334,7 @@ export async function pack(context, test) {
         // A task may still wait while it cleans up.
         inner.cleaned = await outcome(cx.sleep(1));
       });
-      await pause(5);
+      await until(() => begun);
       outer.cancel(reason);
       let children = null;
       const parent = asx.spawn(async (cx) => {
@@ -352,8 +359,8 @@ export async function pack(context, test) {
         ran,
       };
       const stopped = asx.spawn(sleeps);
-      await pause(5);
-      const shut = asx.shutdown();
+      await until(() => live(asx).some((task) => task.name === "sleep"));
+      const shut = asx.shutdown({ hardMs: 60_000 });
       results.stopped = await ends(stopped, undefined);
       await shut;
       asx.close();
@@ -413,7 +420,7 @@ export async function pack(context, test) {
       // More than is retained, before anybody is told.
       await Promise.all(Array.from({ length: 60 }, () => asx.spawn((cx) => cx.id)));
       asx.flush();
-      await pause(5);
+      await until(() => errors.length > 5);
       asx.close();
       // Copies: not every driver knows that two lists have the same things in them.
       return { failed, first, busy: structuredClone(busy), late: structuredClone(late), errors };
@@ -484,7 +491,7 @@ export async function pack(context, test) {
       ];
       // None of that has stopped anything.
       const works = await outcome(asx.spawn(() => 7));
-      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      const left = live(asx).length;
       const made = [
         thrown(() => new pkg.Runtime())[1],
         thrown(() => new pkg.Task())[1],
@@ -519,26 +526,33 @@ export async function pack(context, test) {
       const ended = await asx.spawn(() => { throw new TypeError("x"); }).finally(() => order.push("also")).catch(() => 0);
       const all = await Promise.all([asx.spawn(() => 2), asx.spawn(async (cx) => (await cx.sleep(1), 3))]);
       const { id } = asx.spawn((cx) => cx.id);
+      let begun = false;
       asx.spawn(async (cx) => {
         await new Promise((done) => {
           cx.signal.addEventListener("abort", () => setTimeout(() => (order.push("cleaned up"), done()), 20));
+          begun = true;
         });
       }).catch(() => order.push("cancelled"));
-      // This one never ends by itself, and does not look.
-      asx.spawn(() => new Promise(() => {})).catch((error) => order.push(`forced: ${error.kind}`));
-      await pause(5);
-      const shut = asx.shutdown({ softMs: 1, hardMs: 100 });
+      await until(() => begun);
+      const shut = asx.shutdown({ softMs: 1, hardMs: 60_000 });
       const late = thrown(() => asx.spawn(() => 1))[1];
       await shut;
       order.push("shut");
       const again = await outcome(asx.shutdown());
-      const left = asx.dump().regions.flatMap((region) => region.tasks).length;
+      const left = live(asx).length;
       asx.close();
+      // In a runtime of its own, for which time may run out: this one never ends by itself, and does
+      // not look.
+      const other = await pkg.start();
+      other.spawn(() => new Promise(() => {})).catch((error) => order.push(`forced: ${error.kind}`));
+      await other.shutdown({ softMs: 1, hardMs: 20 });
+      order.push("shut too");
+      other.close();
       return { value, caught, ended, all, id, order, late, left, again: again[0] };
     });
     assert.deepEqual([seen.value, seen.caught, seen.ended, seen.all], [2, "TypeError", 0, [2, 3]]);
     assert.ok(Number.isInteger(seen.id));
-    assert.deepEqual(seen.order, ["finally", "also", "cleaned up", "cancelled", "forced: Shutdown", "shut"]);
+    assert.deepEqual(seen.order, ["finally", "also", "cleaned up", "cancelled", "shut", "forced: Shutdown", "shut too"]);
     assert.deepEqual([seen.late, seen.left, seen.again], ["REGION_NOT_OPEN", 0, "value"]);
     await page.close();
   });

@@ -4,7 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { strict as assert } from "node:assert";
-import { address, firefox, open, out, withBrowser } from "./browser.mjs";
+import { address, endOfTest, firefox, open, out, watch, withBrowser } from "./browser.mjs";
 import { demo } from "./demo.mjs";
 import { pack } from "./package.mjs";
 
@@ -14,15 +14,26 @@ const failed = [];
 /** Only tests whose names have this in them, if it is set. */
 const only = process.env.ASX_WEB_ONLY ?? "";
 
+/** A test that takes longer hangs. */
+const LIMIT_MS = 600_000;
+
 async function test(name, body) {
   if (!name.includes(only)) return;
+  let timer;
+  const hangs = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new Error(`it hangs: not over after ${LIMIT_MS / 1000} s`)), LIMIT_MS);
+  });
   try {
-    await body();
+    await Promise.race([body(), hangs]);
     passed += 1;
     console.log(`ok   ${name}`);
+    await endOfTest();
   } catch (error) {
     failed.push(name);
     console.log(`FAIL ${name}: ${error.stack ?? error}`);
+    for (const line of await endOfTest()) console.log(`     ${line}`);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -149,6 +160,8 @@ await withBrowser(async (context) => {
       const delays = [];
       const timer = { set: (f, ms) => (delays.push(ms), 1), clear: () => {} };
       asx.sleep(handles({ timer }), 2 ** 40);
+      await until(() => delays.length > 0);
+      // It would be set again at once if it rang.
       await new Promise((next) => setTimeout(next, 20));
       return delays;
     });
@@ -197,10 +210,15 @@ await withBrowser(async (context) => {
     const { page } = await fresh(context);
     const lost = await page.evaluate(async () => {
       const target = document.getElementById("button");
+      let listens = false;
+      target.addEventListener = (...all) => {
+        listens = true;
+        EventTarget.prototype.addEventListener.apply(target, all);
+      };
       let go;
       const after = new Promise((done) => (go = done));
       const taken = asx.take_events(handles(), target, "click", 4, after);
-      await new Promise((next) => setTimeout(next, 10));
+      await until(() => listens);
       for (let n = 0; n < 10; n += 1) target.click();
       go();
       return taken;
@@ -229,7 +247,11 @@ await withBrowser(async (context) => {
       const slept = asx.sleep(handles(), 40);
       for (const data of [77, "x", null, -1, 2 ** 40]) port.postMessage(data);
       await slept;
-      return JSON.parse(asx.last_run()[2]).map((event) => event.event);
+      // The messages may come after the timer: nothing orders the one before the other.
+      const kinds = () => JSON.parse(asx.last_run()[2]).map((event) => event.event);
+      const forged = () => kinds().filter((kind) => kind === "scheduler_forged_message").length;
+      await until(() => forged() >= 5);
+      return kinds();
     });
     assert.equal(kinds.filter((kind) => kind === "scheduler_forged_message").length, 5);
     await page.close();
@@ -243,10 +265,13 @@ await withBrowser(async (context) => {
       const mine = handles({ timer: undefined });
       globalThis.setTimeout = (...all) => ((global += 1), own(...all));
       const slept = asx.sleep(mine, 5);
+      const events = () => JSON.parse(asx.last_run()[2]);
+      const denials = () => events().filter((event) => event.error_class === "CAPABILITY_DENIED");
+      while (denials().length === 0) await new Promise((next) => own(next, 5));
+      // Long enough for the sleep, if some timer was found for it.
       await new Promise((next) => own(next, 60));
       globalThis.setTimeout = own;
-      const events = JSON.parse(asx.last_run()[2]);
-      const denied = events.filter((event) => event.error_class === "CAPABILITY_DENIED");
+      const denied = denials();
       asx.drop_last();
       return [denied, global, await slept.catch((error) => error.name)];
     });
@@ -307,8 +332,15 @@ await withBrowser(async (context) => {
       } catch (caught) {
         error = caught.name;
       }
-      await new Promise((next) => setTimeout(next, 120));
-      asx.start_once(1);
+      const starts = () => {
+        try {
+          asx.start_once(1);
+          return true;
+        } catch {
+          return false;
+        }
+      };
+      await until(starts);
       return error;
     });
     assert.equal(seen, "INVALID_TRANSITION");
@@ -316,7 +348,7 @@ await withBrowser(async (context) => {
   });
 
   await testInChromium("hello says hello", async () => {
-    const page = await context.newPage();
+    const { page } = watch(await context.newPage());
     const said = [];
     page.on("console", (message) => said.push(message.text()));
     const over = page.waitForEvent("console", (message) => message.text() !== "hello");
@@ -340,7 +372,7 @@ await withBrowser(async (context) => {
   });
 
   await test("the package: cancel, abort signals, journal, dump, start twice, close", async () => {
-    const { page } = await open(context, "blank.html");
+    const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {
       const { start } = await import("./pkg/asx.js");
       const asx = await start({ journal: 1000 });
@@ -348,8 +380,9 @@ await withBrowser(async (context) => {
       const kinds = [];
       asx.subscribe((event) => kinds.push(event.event));
       const task = asx.spawn((cx) => cx.sleep(60_000));
-      await new Promise((next) => setTimeout(next, 20));
-      const during = asx.dump().regions.flatMap((region) => region.tasks).map((task) => task.name);
+      const names = () => asx.dump().regions.flatMap((region) => region.tasks).map((task) => task.name);
+      await until(() => names().includes("sleep"));
+      const during = names();
       task.cancel("enough");
       const cancelled = await task.promise.catch((error) => [error.name, error.kind]);
       const controller = new AbortController();
@@ -379,7 +412,7 @@ await withBrowser(async (context) => {
   });
 
   await test("the package: names, priorities, deadlines and signals of tasks; bad ones", async () => {
-    const { page } = await open(context, "blank.html");
+    const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {
       const { start } = await import("./pkg/asx.js");
       const asx = await start({ journal: 5000 });

@@ -156,9 +156,11 @@ impl Demo {
         }
     }
 
-    /// Asks everything the page has started to stop.
+    /// Asks everything the page has started to stop. Tasks that have ended are not asked: which of
+    /// them are still on the list depends on when the page last looked, which is on no tape.
     pub fn cancel_all(&self) -> usize {
-        let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+        let mut tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+        tasks.retain(|task| !task.is_finished());
         tasks.iter().filter(|task| task.cancel("the page")).count()
     }
 

@@ -25,7 +25,7 @@ use asx_kernel::pump::{
 use asx_kernel::rng::DetRng;
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_runtime::probe::TaskProbe;
+use asx_runtime::hosted::HostTask;
 use asx_runtime::{Cx, Host, Runnable};
 
 use crate::calls::HostCalls;
@@ -275,7 +275,7 @@ impl Adapter {
     fn refuse(&self, denied: Denied) {
         if let Some(cx) = Cx::current() {
             let why = denied.to_string().into();
-            let _ = TaskProbe::of(&cx).cancel(Kind::ResourceUnavailable, Some(why));
+            let _ = HostTask::of(&cx).cancel(Kind::ResourceUnavailable, Some(why));
         }
     }
 }
@@ -473,7 +473,7 @@ impl State {
 // entries are found by the number of their task, which no other task of the runtime has.
 unsafe impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
-        // Shortcut: the way of nearly every wake.
+        // The way of nearly every wake.
         let left = self.lock_quickly().push_plain(entry);
         if let Some(entry) = left {
             self.enqueue(entry, true);

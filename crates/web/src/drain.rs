@@ -32,7 +32,7 @@ impl Inner {
         let mut ended = None;
         let plainly = !self.every_step && !self.adapter.records;
         loop {
-            // Shortcut: the way of nearly every poll.
+            // The way of nearly every poll.
             if plainly && now.is_none() && ended.is_none() {
                 self.drain_plain();
             }

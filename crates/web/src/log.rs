@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use asx_kernel::lanes::Lane;
 use asx_kernel::status::Status;
-use asx_runtime::probe::quoted;
+use asx_runtime::hosted::quoted;
 
 /// One host event. What is mandatory is always there, though perhaps as nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use asx_kernel::budget::Budget;
 use asx_kernel::status::{Coded, Status};
-use asx_runtime::probe::RegionProbe;
+use asx_runtime::hosted::HostRegion;
 use asx_runtime::{Cx, Grace, Policy, Scope, Task, TaskError, Why};
 
 use crate::error::WebError;
@@ -60,7 +60,7 @@ impl Default for Start {
 /// Dropping it changes nothing: the program goes on.
 pub struct Program<T> {
     scope: Scope<Infallible>,
-    region: RegionProbe,
+    region: HostRegion,
     shared: Rc<RefCell<Shared<T>>>,
 }
 
@@ -116,7 +116,7 @@ impl Runtime {
         if let Some(trapped) = self.trapped() {
             return Err(WebError::Trapped(trapped));
         }
-        let root = RegionProbe(self.inner.root.clone());
+        let root = HostRegion::of(self.inner.root.clone());
         let opened = root.open_scope::<Infallible>(Policy::CollectAll, Budget::INFINITE);
         let (region, scope) = opened.map_err(WebError::Refused)?;
         let shared = Shared { value: None, ended: None, is_over: false, then: None, finally: None };
@@ -144,7 +144,7 @@ impl Runtime {
 
     fn watch_program<T: 'static>(
         &self,
-        region: RegionProbe,
+        region: HostRegion,
         task: Task<(), Infallible>,
         shared: Rc<RefCell<Shared<T>>>,
     ) {
@@ -153,7 +153,7 @@ impl Runtime {
         let over = async move {
             let outcome = task.await;
             watched.end();
-            poll_fn(|cx| match watched.0.poll_closed(cx.waker()) {
+            poll_fn(|cx| match watched.poll_closed(cx.waker()) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             })
@@ -228,7 +228,7 @@ impl Drop for Inner {
             return std::mem::forget(watches);
         }
         self.root.shutdown(Grace { soft: Duration::ZERO, hard: Duration::ZERO });
-        let root = RegionProbe(self.root.clone());
+        let root = HostRegion::of(self.root.clone());
         let mut at = self.core.now();
         for _ in 0..ROUNDS {
             self.core.fire_timers(at);

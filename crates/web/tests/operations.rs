@@ -53,10 +53,10 @@ fn completed_before_another(cancel: bool) -> u32 {
             if cancel {
                 task.cancel("enough");
             }
-            drop(s.spawn(async move |_cx: Cx| {
+            s.spawn(async move |_cx: Cx| {
                 other.store(true, SeqCst);
                 Ok(())
-            }));
+            });
             let _ = task.await;
             let counted = *count.lock().unwrap();
             Ok(counted)

@@ -7,12 +7,17 @@
 
 mod architecture;
 mod banned;
+mod examples;
+mod futures;
 mod layout;
+pub(crate) mod lines;
 mod links;
 mod modules;
 mod names;
 mod shape;
+pub(crate) mod shortcuts;
 mod source;
+mod walks;
 
 use crate::{Result, shell};
 use source::Source;
@@ -25,6 +30,8 @@ type Rule = fn(&Tree, &mut Findings);
 const RULES: &[Rule] = &[
     architecture::crates,
     architecture::cycles,
+    examples::facade,
+    futures::outputs,
     layout::whitespace,
     layout::machine_paths,
     links::check,
@@ -35,6 +42,8 @@ const RULES: &[Rule] = &[
     banned::kernel_words,
     modules::unreachable,
     names::duplicates,
+    shortcuts::check,
+    walks::check,
 ];
 
 /// Not ours, or not written by hand.
@@ -62,9 +71,15 @@ pub(crate) fn check() -> Result {
     check_tree(shell::root())
 }
 
-fn check_tree(root: &Path) -> Result {
+/// Reads every text file of a repository.
+fn load(root: &Path) -> Result<Tree> {
     let mut tree = Tree::default();
     tree.load(root, "").map_err(|error| format!("{}: {error}", root.display()))?;
+    Ok(tree)
+}
+
+fn check_tree(root: &Path) -> Result {
+    let tree = load(root)?;
     let findings = tree.findings();
     for finding in &findings {
         println!("{finding}");

@@ -6,4 +6,12 @@ async fn wait(cx: &Cx) {
     }
 }
 
+async fn with_a_constant(cx: &Cx) {
+    const NOTHING: Result<u8, ()> = Ok(0);
+    let _ = cx;
+    select! {
+        NOTHING = asx::assume_cancel_safe(async { Ok(1) }) => {}
+    }
+}
+
 fn main() {}

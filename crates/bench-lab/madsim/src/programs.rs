@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::task::Poll;
 
+use madsim::net::{TcpListener, TcpStream};
+use madsim::runtime::Handle;
 use madsim::task::{JoinHandle, spawn};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify, mpsc};
 
 /// Turns of the needle.
@@ -15,6 +18,12 @@ const TURNS: u32 = 12;
 const TASKS: u32 = 50;
 /// Steps of each.
 const STEPS: u32 = 20;
+
+/// Clients of the program that has a network, and requests of each.
+const CLIENTS: u32 = 2;
+const REQUESTS: u64 = 5;
+/// Where its server is.
+const SERVER: &str = "10.0.0.1:80";
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -27,6 +36,7 @@ pub(crate) fn body(program: &str, buggy: bool) -> Option<Body> {
         "check_then_act" => Box::pin(check_then_act(buggy)),
         "needle" => Box::pin(needle(buggy)),
         "crowd" => Box::pin(crowd()),
+        "requests" => Box::pin(requests()),
         _ => return None,
     })
 }
@@ -186,4 +196,49 @@ async fn crowd() {
     };
     all((0..TASKS).map(task).collect()).await;
     assert_eq!(count.load(Relaxed), TASKS * STEPS);
+}
+
+/// Clients send a server requests, and get answers: each on a machine of its own.
+async fn requests() {
+    let node = |last: u32| {
+        let ip = std::net::Ipv4Addr::from(0x0A00_0001 + last);
+        Handle::current().create_node().ip(ip.into()).build()
+    };
+    let (tell, mut told) = mpsc::channel(1);
+    let server = node(0);
+    server.spawn(async move {
+        let listener = TcpListener::bind(SERVER).await.unwrap();
+        tell.send(()).await.unwrap();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            spawn(serve(stream));
+        }
+    });
+    told.recv().await;
+    let clients: Vec<_> = (0..CLIENTS).map(|client| node(client + 1).spawn(ask(client))).collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+}
+
+async fn ask(client: u32) {
+    let mut stream = TcpStream::connect(SERVER).await.unwrap();
+    for number in 0..REQUESTS {
+        let request = u64::from(client) << 32 | number;
+        stream.write_all(&request.to_be_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut answer = [0; 8];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(u64::from_be_bytes(answer), request + 1);
+    }
+}
+
+async fn serve(mut stream: TcpStream) {
+    for _ in 0..REQUESTS {
+        let mut request = [0; 8];
+        stream.read_exact(&mut request).await.unwrap();
+        let answer = u64::from_be_bytes(request) + 1;
+        stream.write_all(&answer.to_be_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+    }
 }

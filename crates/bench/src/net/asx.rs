@@ -18,7 +18,7 @@ async fn serve(cx: Cx, s: Scope<Error>, listener: TcpListener) -> Result<(), Err
     let listener = asx_net::TcpListener::from_std(&cx, listener)?;
     loop {
         let (stream, _) = listener.accept(&cx).await?;
-        drop(s.spawn(move |cx| echo(cx, stream)));
+        s.spawn(move |cx| echo(cx, stream));
     }
 }
 
@@ -85,12 +85,12 @@ impl<const WORKERS: usize> Serve for Asx<WORKERS> {
                         let near = Arc::new(AsyncFd::new(&cx, near)?);
                         sockets.push(near.clone());
                         let reading = reading.clone();
-                        drop(s.spawn(async move |cx: Cx| {
+                        s.spawn(async move |cx: Cx| {
                             reading.hit();
                             let ready = near.readable(&cx).await?;
                             ready.clear_ready();
                             near.readable(&cx).await.map(drop)
-                        }));
+                        });
                     }
                     while reading.count() < tasks {
                         cx.yield_now().await;

@@ -113,14 +113,14 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
         fn spawn(s: &Scope<Error>, left: u32, last: channel::oneshot::Reply<()>) {
             let scope = s.clone();
             // The scope owns it.
-            drop(s.spawn(move |_: Cx| async move {
+            s.spawn(move |_: Cx| async move {
                 if left == 1 {
                     last.send(()).expect("a receiver");
                 } else {
                     spawn(&scope, left - 1, last);
                 }
                 Ok(())
-            }));
+            });
         }
         Self::run(move |cx, s| async move {
             let clock = Clock::wall();
@@ -138,11 +138,11 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
             cx.scope(async |s| {
                 for _ in 0..tasks {
                     let running = running.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         running.hit();
                         cx.cancelled().await;
                         Ok(())
-                    }));
+                    });
                 }
                 running.zero().await;
                 clock = Clock::wall();
@@ -160,11 +160,11 @@ impl<const WORKERS: usize, const JOURNAL: usize> Tasks for Asx<WORKERS, JOURNAL>
             let growth = Growth::start();
             for n in 0..tasks {
                 let running = running.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     running.hit();
                     cx.cancelled().await;
                     Ok(())
-                }));
+                });
                 if n % 64 == 0 {
                     cx.yield_now().await;
                 }

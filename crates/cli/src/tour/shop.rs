@@ -53,14 +53,14 @@ pub(crate) async fn run(cx: &Cx, plan: Plan, served: &Arc<AtomicU64>) -> Result<
             for n in 0..plan.clerks {
                 let queue = queue.clone();
                 let stock = stock.clone();
-                drop(s.task(format!("clerk {n}")).spawn(async move |cx: Cx| {
+                s.task(format!("clerk {n}")).spawn(async move |cx: Cx| {
                     while let Some(order) = next(&cx, &queue).await? {
                         let sold = sell(&cx, &stock, plan.careless).await?;
                         // Who has gone away does not mind.
                         let _ = order.reply.send(sold);
                     }
                     Ok(())
-                }));
+                });
             }
             let mut customers = Vec::new();
             for n in 0..plan.customers {

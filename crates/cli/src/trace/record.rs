@@ -1,8 +1,7 @@
 //! A run of a scenario as a trace, or as a page.
 
 use super::{Failed, file, report};
-use asx_conformance::host::HostEvent as Seen;
-use asx_conformance::pattern::Named;
+use asx_conformance::events::{HostEvent as Seen, Named};
 use asx_conformance::value::Value as Given;
 use asx_conformance::{Record, Report, Scenario, SeedRun};
 use asx_report::{PAGE_EVENTS, Run, html};

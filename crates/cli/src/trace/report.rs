@@ -1,7 +1,7 @@
 //! `asx trace report`: a trace as a page.
 
 use super::{Done, Failed, file};
-use asx_report::{PAGE_EVENTS, Run, html};
+use asx_report::{Cause, PAGE_EVENTS, Run, html};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,6 +44,8 @@ pub(super) fn tell(
     let path = path.display();
     let events = verdict.events;
     let marks = run.marks.len();
+    // Whether the laws hold and whether the program has failed are two things.
+    let cause = Cause::of(&run.header);
     if json {
         let object = serde_json::json!({
             "file": path.to_string(),
@@ -54,6 +56,7 @@ pub(super) fn tell(
             "digest": format!("{:016x}", verdict.digest),
             "holds": verdict.holds(),
             "findings": verdict.violations.len(),
+            "failure": cause.as_ref().map(|cause| &cause.kind),
         });
         writeln!(out, "{object}")?;
         return Ok(());
@@ -63,6 +66,11 @@ pub(super) fn tell(
         1 => "1 finding".to_owned(),
         many => format!("{many} findings"),
     };
-    writeln!(out, "{path}: {events} events, {marks} marks: {holds}")?;
+    let fails = cause.map(|Cause { kind, message, .. }| {
+        let message = message.lines().next().unwrap_or_default().to_owned();
+        format!("; the program fails: {kind}: {message}")
+    });
+    let fails = fails.unwrap_or_default();
+    writeln!(out, "{path}: {events} events, {marks} marks: {holds}{fails}")?;
     Ok(())
 }

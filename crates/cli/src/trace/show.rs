@@ -3,7 +3,7 @@
 use super::{Done, Failed, Show, file, plain};
 use asx_conformance::parse::suggest;
 use asx_kernel::journal::{Event, EventKind};
-use asx_trace::{Class, Header, Record, Value, json_line, kind_code};
+use asx_trace::{Class, Header, Record, Value, json_line, kind_code, socket_words};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -120,6 +120,9 @@ impl Names {
     }
 
     fn write_event(&self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+        if let Some(words) = socket_words(&event.kind, |socket| self.socket(socket)) {
+            return self.write_words(event, &words, out);
+        }
         let text = event.to_string();
         for (at, word) in text.split(' ').enumerate() {
             let blank = if at == 0 { "" } else { " " };
@@ -129,6 +132,21 @@ impl Names {
             }
         }
         writeln!(out)
+    }
+
+    /// An event of a socket: who, and what in words.
+    fn write_words(&self, event: &Event, words: &str, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "{} {} {}", event.seq, event.time, event.kind.name())?;
+        if let Some(task) = event.subject.task {
+            let named = self.name("task", &task.to_string());
+            write!(out, " {}", named.unwrap_or_else(|| format!("task={task}")))?;
+        }
+        writeln!(out, ": {words}")
+    }
+
+    fn socket(&self, number: u64) -> String {
+        let name = self.0.get(&(Class::Socket, number)).filter(|name| !name.is_empty());
+        name.map_or_else(|| format!("socket {number}"), |name| plain(name).to_string())
     }
 
     /// `key=name` where the number has one.

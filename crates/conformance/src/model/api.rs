@@ -6,7 +6,8 @@ use crate::api::{
     RegionOp, Scripted, Wait,
 };
 use crate::book::Book;
-use crate::host::{HostEvent, Reply};
+use crate::events::HostEvent;
+use crate::host::Reply;
 use crate::interpreter;
 use crate::scenario::{BrowserOp, Scenario, When};
 use asx_kernel::ids::{ChannelId, ObligationId, RegionId, TaskId};

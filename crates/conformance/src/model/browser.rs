@@ -6,7 +6,8 @@
 use super::Engine;
 use crate::api::HostApi as _;
 use crate::book::found;
-use crate::host::{Failure, HostEvent, Reply};
+use crate::events::HostEvent;
+use crate::host::{Failure, Reply};
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;
 use asx_kernel::pump::{Capability, Denied, Enter, HostCall, Leave, Limit, Pump, Refused};

@@ -9,7 +9,8 @@ use crate::api::{
     Scripted, Wait,
 };
 use crate::book::Book;
-use crate::host::{HostEvent, Reply};
+use crate::events::HostEvent;
+use crate::host::Reply;
 use crate::interpreter;
 use crate::scenario::{BrowserOp, Checked, Scenario, When};
 use asx_kernel::lanes::Lane;

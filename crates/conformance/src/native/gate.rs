@@ -4,7 +4,8 @@
 //! capabilities compares is what else happens while something is denied, which is nothing: the
 //! refusal is an answer and a host-only event, and tasks go on as if nobody had asked.
 
-use crate::host::{HostEvent, Reply};
+use crate::events::HostEvent;
+use crate::host::Reply;
 use crate::parity::OF_HOST_EVENT;
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;

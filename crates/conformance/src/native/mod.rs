@@ -227,7 +227,7 @@ impl World {
 
 impl Engine {
     fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
-        let root = RegionProbe(run.root().clone());
+        let root = RegionProbe::of(run.root().clone());
         let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
             gate: browser.map(Gate::of),

@@ -13,7 +13,8 @@ mod read;
 
 pub use read::{Entry, Records, Run, Which};
 
-use crate::host::{HostEvent, Record};
+use crate::events::HostEvent;
+use crate::host::Record;
 use crate::parse::SCHEMA as SCENARIO_SCHEMA;
 use crate::value::Value as Given;
 use crate::{Report, Scenario, SeedRun};

@@ -2,7 +2,8 @@
 
 use super::reading::{Mention, Reading};
 use super::suggest;
-use crate::pattern::{Named, Pattern, named};
+use crate::events::Named;
+use crate::pattern::{Pattern, named};
 use crate::scenario::{Name, Scenario};
 use asx_kernel::journal::EventKind;
 use asx_trace::SCHEDULER_KINDS;
@@ -43,7 +44,7 @@ pub(super) fn check(reading: &Reading, scenario: &Scenario) {
     }
     let expect = &scenario.expect;
     for pattern in expect.events.iter().chain(&expect.never) {
-        check_pattern(reading, &known, pattern, EventKind::NAMES);
+        check_pattern(reading, &known, pattern, EventKind::NAMES_WITHOUT_SOCKETS);
     }
     for pattern in expect.host_events.iter().chain(&expect.host_never) {
         check_pattern(reading, &known, pattern, &HOST_KINDS);

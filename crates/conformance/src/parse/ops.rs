@@ -5,7 +5,7 @@ use super::reading::{Mention, Reading};
 use super::results::{self, Fields, Ty};
 use super::suggest;
 use super::words::{self, Word};
-use crate::pattern::Named;
+use crate::events::Named;
 use crate::scenario::{BrowserOp, Checked, End, Law, Message, Name, Op, ScriptStep, Want, When};
 use asx_kernel::status::Status;
 use serde::Deserialize;

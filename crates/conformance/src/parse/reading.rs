@@ -2,7 +2,7 @@
 
 use super::node::Wrong;
 use super::{Node, suggest};
-use crate::pattern::Named;
+use crate::events::Named;
 use crate::scenario::Name;
 use core::cell::{Cell, RefCell};
 use core::fmt;

@@ -9,5 +9,5 @@ mod reason;
 mod witness;
 
 pub use kind::{Cleanup, Kind};
-pub use reason::{ChainLimits, LINK_COST, Reason};
+pub use reason::{ChainLimits, Combined, LINK_COST, Reason};
 pub use witness::{Phase, Witness};

@@ -1,6 +1,6 @@
 //! A cancel reason with its bounded chain of causes.
 
-use super::Kind;
+use super::{Cleanup, Kind};
 use crate::ids::{RegionId, TaskId};
 use crate::time::Time;
 use alloc::sync::Arc;
@@ -22,6 +22,15 @@ settings! {
         /// Bytes kept: [`LINK_COST`] plus the message, for each link.
         bytes: usize = 4096,
     }
+}
+
+/// Two requests to stop the same thing; see [`Reason::combine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combined {
+    /// Whether the later reason takes the place of the earlier one.
+    pub stronger: bool,
+    /// How much cleanup both together allow.
+    pub cleanup: Cleanup,
 }
 
 /// Why a task or region was cancelled, where it began, and what caused it in turn.
@@ -158,6 +167,12 @@ impl Reason {
             (old, new) => new.is_some().cmp(&old.is_some()),
         };
         by_severity.then(by_time).then(by_message).is_gt()
+    }
+
+    /// What a further request makes of this one, which allowed so much cleanup: the one place where
+    /// two cancels of a task or a region are combined.
+    pub fn combine(&self, allowed: Cleanup, new: &Reason, cleanup: Cleanup) -> Combined {
+        Combined { stronger: self.weaker_than(new), cleanup: allowed.combine(cleanup) }
     }
 
     /// The stronger of both; on a full tie the existing one.

@@ -1,6 +1,7 @@
 //! What a channel answers: effects for the host to perform, and typed refusals.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::WaiterId;
 use super::waiters::Wakes;
@@ -88,6 +89,28 @@ pub struct Left<W> {
     pub token: Option<W>,
     /// The waiting sender that gets its slot, or the receiver if no sender is left.
     pub wake: Option<W>,
+}
+
+/// What remains of a waiter that wanted several slots and left.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftMany<W> {
+    /// It was in line, or had slots granted. Not if the channel was closed meanwhile.
+    pub was_there: bool,
+    /// The waiter's own token, to be dropped; `None` if it was woken already or never waited.
+    pub token: Option<W>,
+    /// The waiting senders that get its slots, or the receiver if no sender is left.
+    pub wakes: Vec<W>,
+}
+
+/// Who is told that no sender gets a slot any more.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendersRefused<W> {
+    /// Every waiting sender not woken before, in order: each is to be woken.
+    pub wakes: Wakes<W>,
+    /// The receiver, to be woken, if it waits and nothing will come.
+    pub receiver: Option<W>,
 }
 
 /// What a closing receiver leaves behind.

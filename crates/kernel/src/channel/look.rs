@@ -1,6 +1,6 @@
 //! Looking at a channel without changing it.
 
-use super::{Channel, ChannelState, WaiterId};
+use super::{Channel, ChannelState, Receiving, WaiterId};
 use crate::named::ensure;
 
 impl<T, W> Channel<T, W> {
@@ -19,8 +19,12 @@ impl<T, W> Channel<T, W> {
         waiters(&self) -> usize = self.waiters.line.len();
         /// How many sender handles there are.
         senders(&self) -> usize = self.senders;
+        /// How many slots are free, whoever waits for them.
+        free(&self) -> usize = self.capacity - self.used();
         /// Whether the receiver is gone.
-        is_receiver_closed(&self) -> bool = self.receiver_closed;
+        is_receiver_closed(&self) -> bool = self.receiving == Receiving::Nothing;
+        /// Whether the receiver takes no more senders, or is gone.
+        is_refusing(&self) -> bool = self.receiving != Receiving::All;
         /// The messages, oldest first.
         messages(&self) -> impl Iterator<Item = &T> = self.queue.iter();
         /// The receiver's token, while it sleeps.
@@ -29,7 +33,7 @@ impl<T, W> Channel<T, W> {
 
     /// Which sides are still there.
     pub fn state(&self) -> ChannelState {
-        match (self.senders_gone(), self.receiver_closed) {
+        match (self.senders_gone(), self.is_receiver_closed()) {
             (false, false) => ChannelState::Open,
             (true, false) => ChannelState::SenderClosed,
             (false, true) => ChannelState::ReceiverClosed,
@@ -51,14 +55,16 @@ impl<T, W> Channel<T, W> {
         let grants_sound = granted_in_order && (line_empty || before_line);
         let nothing_left =
             self.queue.is_empty() && line_empty && !asleep && self.granted.is_empty();
-        let open = !self.receiver_closed;
+        let open = !self.is_receiver_closed();
+        let nobody_waits = line_empty && self.granted.is_empty();
         ensure(self.used() <= self.capacity, "more slots used than there are")?;
         ensure(self.waiters.is_sound(), "the waiters are out of order")?;
         ensure(line_empty || !self.has_room(), "somebody waits beside room")?;
         ensure(grants_sound, "the grants are out of order")?;
         ensure(self.granted.len() <= self.reserved, "more grants than reserved slots")?;
         ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
-        ensure(!asleep || !self.senders_gone(), "the receiver sleeps and no sender is left")?;
-        ensure(open || nothing_left, "something is left behind a closed receiver")
+        ensure(open || nothing_left, "something is left behind a closed receiver")?;
+        ensure(!asleep || !self.is_over(), "the receiver sleeps and no sender is left")?;
+        ensure(!self.is_refusing() || nobody_waits, "a refused sender waits")
     }
 }

@@ -12,7 +12,11 @@
 //! received, and never more than `capacity` are used. Slots are granted in the order of asking: one
 //! that comes free while somebody waits is reserved for the head of the line at once, who is out of
 //! line, is woken, and has only to come for it. If it leaves instead, the slot goes to the next.
-//! Only an evicting send takes a slot that nobody has come for; whose it was is the head again.
+//! Only an evicting send takes a slot that nobody has come for; whose it was is the head again. Who
+//! wants several slots at once has as many places in a row, so that it is served in order too.
+//!
+//! The receiver may refuse further senders and go on receiving: what was sent and what permits that
+//! are out will send still arrives, and then the channel is over.
 //!
 //! The structure is generic over the waiter's token `W` (a waker, a task id) and calls nobody:
 //! whom to wake, and every token or message to be dropped, is handed out, so that a host does both
@@ -33,11 +37,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 pub use answer::{
-    ChannelState, Closed, Disconnected, Evicted, Left, Recv, Reserve, Sent, TryRecvError,
-    TryReserveError, TrySendError, ZeroCapacity,
+    ChannelState, Closed, Disconnected, Evicted, Left, LeftMany, Recv, Reserve, SendersRefused,
+    Sent, TryRecvError, TryReserveError, TrySendError, ZeroCapacity,
 };
+pub use waiters::{Places, WaiterId, Wakes};
 use waiters::{Waiter, Waiters};
-pub use waiters::{WaiterId, Wakes};
 
 /// A bounded channel of `T`, whose waiters are known by a `W`.
 ///
@@ -63,9 +67,20 @@ pub struct Channel<T, W> {
     waiters: Waiters<W>,
     /// The receiver's token while it sleeps.
     receiver: Option<W>,
-    receiver_closed: bool,
+    receiving: Receiving,
     /// Sender handles; permits and waiters count as senders too, see `senders_gone`.
     senders: usize,
+}
+
+/// What the receiver still takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Receiving {
+    /// Whatever is sent.
+    All,
+    /// What was sent, and what permits that are out will send.
+    Rest,
+    /// Nothing: it is gone.
+    Nothing,
 }
 
 /// What asking for a slot came to.
@@ -85,7 +100,7 @@ impl<T, W> Channel<T, W> {
             granted: VecDeque::new(),
             waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
-            receiver_closed: false,
+            receiving: Receiving::All,
             senders: 1,
         })
     }
@@ -97,7 +112,7 @@ impl<T, W> Channel<T, W> {
     /// The second answer is the token that is not kept (this one, or the one it replaced), to be
     /// dropped by the caller.
     pub fn reserve_with(&mut self, place: &mut Option<WaiterId>, token: W) -> (Asked, Option<W>) {
-        if self.is_disconnected() {
+        if self.refuses_senders() {
             *place = None;
             return (Err(Disconnected), Some(token));
         }
@@ -130,13 +145,67 @@ impl<T, W> Channel<T, W> {
         }
         let removed = self.waiters.remove(waiter);
         // A line that gets shorter makes no room.
-        let wake = if self.senders_gone() { self.receiver.take() } else { None };
+        let wake = if self.is_over() { self.receiver.take() } else { None };
         Left { was_there: removed.is_some(), token: removed.flatten(), wake }
     }
 
     /// Reserves a slot if one is free and nobody waits.
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.admit().map(|()| self.reserved += 1)
+    }
+
+    /// [`reserve_with`](Channel::reserve_with) for `count` slots: all or none. They are gathered
+    /// one by one, at the head of the line, and the caller is woken when it has them all. More than
+    /// there are in the channel are never had.
+    pub fn reserve_many_with(
+        &mut self,
+        places: &mut Option<Places>,
+        count: usize,
+        token: W,
+    ) -> (Asked, Option<W>) {
+        if self.refuses_senders() {
+            *places = None;
+            return (Err(Disconnected), Some(token));
+        }
+        let Some(held) = *places else { return self.join_many(places, count, token) };
+        if !self.has_grants(held) {
+            let spare = self.waiters.replace(held.last(), token);
+            return (Ok(Reserve::Waiting(held.last())), spare);
+        }
+        for id in held.ids() {
+            let taken = self.take_grant(Some(id));
+            debug_assert!(taken, "the last place is served last");
+        }
+        *places = None;
+        (Ok(Reserve::Granted), Some(token))
+    }
+
+    /// Whether all slots were granted to a waiter that wants several, which has only to ask.
+    pub fn has_grants(&self, places: Places) -> bool {
+        self.has_grant(places.last())
+    }
+
+    /// [`leave`](Channel::leave) of a waiter that wants several.
+    pub fn leave_many(&mut self, places: Places) -> LeftMany<W> {
+        let mut left = LeftMany { was_there: false, token: None, wakes: Vec::new() };
+        // Those still in line go first, so that no slot is granted to a place that goes, too.
+        for id in places.ids().rev() {
+            let one = self.leave(id);
+            left.was_there |= one.was_there;
+            left.token = left.token.or(one.token);
+            left.wakes.extend(one.wake);
+        }
+        left
+    }
+
+    /// Reserves several slots, if so many are free and nobody waits.
+    pub fn try_reserve_many(&mut self, count: usize) -> Result<(), TryReserveError> {
+        let free = self.free();
+        match self.admit() {
+            Err(TryReserveError::Full) if count == 0 => Ok(()),
+            Ok(()) if free < count => Err(TryReserveError::Full),
+            admitted => admitted.map(|()| self.reserved += count),
+        }
     }
 
     /// A further sender: a clone, or a weak one upgraded. `false`, and nothing changed, once the
@@ -162,7 +231,7 @@ impl<T, W> Channel<T, W> {
             return Sent::NoPermit { value };
         }
         self.reserved -= 1;
-        if self.receiver_closed {
+        if self.receiving == Receiving::Nothing {
             return Sent::Refused { value };
         }
         Sent::Queued { wake: self.commit(value) }
@@ -205,7 +274,7 @@ impl<T, W> Channel<T, W> {
     /// come for; else in the place of the oldest message. Fails when full of permits only: those
     /// are never evicted.
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
-        if self.is_disconnected() {
+        if self.refuses_senders() {
             return Err(TrySendError::Disconnected(value));
         }
         let old = if self.has_room() || self.revoke() { None } else { self.queue.pop_front() };
@@ -235,7 +304,7 @@ impl<T, W> Channel<T, W> {
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
             Some(value) => Ok((value, self.grant())),
-            None if self.is_disconnected() => Err(TryRecvError::Disconnected),
+            None if self.is_over() => Err(TryRecvError::Disconnected),
             None => Err(TryRecvError::Empty),
         }
     }
@@ -252,12 +321,21 @@ impl<T, W> Channel<T, W> {
         self.receiver.take()
     }
 
+    /// No sender gets a slot any more: those in line are to be woken, and learn of it. What was
+    /// sent, and what permits that are out will send, can still be received.
+    pub fn refuse_senders(&mut self) -> SendersRefused<W> {
+        if self.receiving == Receiving::All {
+            self.receiving = Receiving::Rest;
+        }
+        self.revoke_all();
+        let receiver = if self.is_over() { self.receiver.take() } else { None };
+        SendersRefused { wakes: self.waiters.take_all(), receiver }
+    }
+
     /// The receiver is gone, for good. Everything that waited for it is handed out, once.
     pub fn close_receiver(&mut self) -> Closed<T, W> {
-        self.receiver_closed = true;
-        // Slots nobody has come for are free again.
-        self.reserved -= self.granted.len();
-        self.granted.clear();
+        self.receiving = Receiving::Nothing;
+        self.revoke_all();
         Closed {
             messages: core::mem::take(&mut self.queue),
             wakes: self.waiters.take_all(),
@@ -327,6 +405,32 @@ impl<T, W> Channel<T, W> {
         self.used() < self.capacity
     }
 
+    /// Takes places in a row, of which the first have the slots that are free.
+    fn join_many(
+        &mut self,
+        places: &mut Option<Places>,
+        count: usize,
+        token: W,
+    ) -> (Asked, Option<W>) {
+        // With room there is no line.
+        let free = self.free();
+        if count <= free {
+            self.reserved += count;
+            return (Ok(Reserve::Granted), Some(token));
+        }
+        let held = self.waiters.join_many(count, free, token);
+        self.granted.extend(held.ids().take(free));
+        self.reserved += free;
+        *places = Some(held);
+        (Ok(Reserve::Waiting(held.last())), None)
+    }
+
+    /// Slots nobody has come for are free again.
+    fn revoke_all(&mut self) {
+        self.reserved -= self.granted.len();
+        self.granted.clear();
+    }
+
     /// Queues a message: the receiver to wake.
     fn commit(&mut self, value: T) -> Option<W> {
         self.queue.push_back(value);
@@ -339,9 +443,16 @@ impl<T, W> Channel<T, W> {
         self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
-    /// Whether one side is gone. Without any sender nobody can rightly ask for a slot.
-    fn is_disconnected(&self) -> bool {
-        self.receiver_closed || self.senders_gone()
+    /// Whether nobody is given a slot any more. Without any sender nobody can rightly ask for one.
+    fn refuses_senders(&self) -> bool {
+        self.receiving != Receiving::All || self.senders_gone()
+    }
+
+    /// Whether no message will be queued any more; there may be some.
+    pub fn is_over(&self) -> bool {
+        let no_permit = self.reserved == 0;
+        let refused = self.receiving == Receiving::Rest && no_permit;
+        refused || self.receiving == Receiving::Nothing || self.senders_gone()
     }
 
     /// Whether a slot can be had at once.
@@ -354,13 +465,13 @@ impl<T, W> Channel<T, W> {
     #[inline]
     fn is_free(&self) -> bool {
         let free = self.senders > 0 && self.waiters.line.is_empty() && self.has_room();
-        free && !self.receiver_closed
+        free && self.receiving == Receiving::All
     }
 
     /// The same, where it is not obvious.
     #[cold]
     fn refusal(&self) -> Result<(), TryReserveError> {
-        if self.is_disconnected() {
+        if self.refuses_senders() {
             Err(TryReserveError::Disconnected)
         } else if !self.waiters.line.is_empty() || !self.has_room() {
             Err(TryReserveError::Full)
@@ -403,6 +514,6 @@ impl<T, W> Channel<T, W> {
     /// A slot or a sender was given up: whom to wake. Never two, as the senders are not gone while
     /// one of them waits.
     fn freed(&mut self) -> Option<W> {
-        if self.senders_gone() { self.receiver.take() } else { self.grant() }
+        if self.is_over() { self.receiver.take() } else { self.grant() }
     }
 }

@@ -438,15 +438,91 @@ fn the_check_names_each_broken_rule() {
     };
     assert_eq!(broken(1, &[], harm), alone);
     let behind = "something is left behind a closed receiver";
-    assert_eq!(broken(1, &[1], |c| c.receiver_closed = true), behind);
+    assert_eq!(broken(1, &[1], |c| c.receiving = Receiving::Nothing), behind);
     let harms: [fn(&mut Numbers); 2] = [|c| c.queue.push_back(1), |c| c.receiver = Some(RECEIVER)];
     for harm in harms {
         let mut channel = channel(1);
-        channel.receiver_closed = true;
+        channel.receiving = Receiving::Nothing;
         channel.check().unwrap();
         harm(&mut channel);
         assert_eq!(channel.check(), Err(behind));
     }
+    let refused = "a refused sender waits";
+    assert_eq!(broken(1, &[1], |c| c.receiving = Receiving::Rest), refused);
+    let harm: fn(&mut Numbers) = |c| {
+        c.receiver = Some(RECEIVER);
+        c.reserved = 0;
+        c.receiving = Receiving::Rest;
+    };
+    assert_eq!(broken(1, &[], harm), alone);
+}
+
+#[test]
+fn a_channel_that_refuses_senders_gives_out_what_was_sent_and_promised() {
+    let (mut channel, places) = full(2, &[1, 2]);
+    assert_eq!(channel.send(10), Sent::Queued { wake: None });
+    let refused = channel.refuse_senders();
+    assert_eq!((refused.wakes.collect::<Vec<_>>(), refused.receiver), (vec![1, 2], None));
+    assert!(channel.is_refusing() && !channel.is_receiver_closed());
+    assert_eq!(channel.state(), ChannelState::Open);
+    assert_eq!(channel.reserve(&mut Some(places[0]), 1), Err(Disconnected));
+    assert_eq!(channel.try_reserve(), Err(TryReserveError::Disconnected));
+    assert_eq!(channel.try_reserve_many(0), Err(TryReserveError::Disconnected));
+    assert_eq!(channel.try_send(5), Err(TrySendError::Disconnected(5)));
+    assert_eq!(channel.send_evict_oldest(5), Err(TrySendError::Disconnected(5)));
+    assert_eq!(channel.recv(RECEIVER), Recv::Message { value: 10, wake: None });
+    assert_eq!(channel.recv(RECEIVER), Recv::Waiting, "a permit is out");
+    assert_eq!(channel.send(11), Sent::Queued { wake: Some(RECEIVER) });
+    assert_eq!(channel.recv(RECEIVER), Recv::Message { value: 11, wake: None });
+    assert_eq!(channel.recv(RECEIVER), Recv::Disconnected, "although there is a sender");
+    channel.check().unwrap();
+}
+
+#[test]
+fn the_last_permit_of_a_refusing_channel_wakes_the_receiver() {
+    let mut channel = channel(1);
+    channel.try_reserve().unwrap();
+    assert_eq!(channel.recv(RECEIVER), Recv::Waiting);
+    assert_eq!(channel.refuse_senders().receiver, None, "the permit may send");
+    assert_eq!(channel.abort(), Some(RECEIVER));
+    let mut idle = super::tests::channel(1);
+    assert_eq!(idle.recv(RECEIVER), Recv::Waiting);
+    assert_eq!(idle.refuse_senders().receiver, Some(RECEIVER));
+    let _ = idle.close_receiver();
+    let again = idle.refuse_senders();
+    assert!(again.receiver.is_none() && idle.is_receiver_closed(), "what is gone stays gone");
+}
+
+#[test]
+fn several_slots_are_gathered_in_order_and_wake_once() {
+    let mut channel = channel(3);
+    channel.try_reserve_many(2).unwrap();
+    let mut many = None;
+    let asked = channel.reserve_many_with(&mut many, 3, 1);
+    assert!(matches!(asked, (Ok(Reserve::Waiting(_)), None)));
+    assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (3, 1, 2));
+    let last = wait(&mut channel, 2);
+    assert_eq!(channel.abort(), None, "one is missing");
+    assert_eq!(channel.abort(), Some(1));
+    channel.check().unwrap();
+    assert_eq!(channel.reserve_many_with(&mut many, 3, 1), (GRANTED, Some(1)));
+    assert_eq!((many, channel.reserved(), channel.granted()), (None, 3, 0));
+    assert_eq!(channel.abort(), Some(2));
+    assert!(channel.has_grant(last));
+}
+
+#[test]
+fn who_leaves_while_it_gathers_passes_all_on() {
+    let mut channel = channel(2);
+    channel.try_reserve().unwrap();
+    let mut many = None;
+    let _ = channel.reserve_many_with(&mut many, 2, 1);
+    let places = [wait(&mut channel, 2), wait(&mut channel, 3)];
+    assert_eq!(channel.abort(), Some(1));
+    let left = channel.leave_many(many.unwrap());
+    assert_eq!(left, LeftMany { was_there: true, token: None, wakes: vec![2, 3] });
+    assert!(places.iter().all(|place| channel.has_grant(*place)));
+    channel.check().unwrap();
 }
 
 /// Counts its drops.
@@ -486,6 +562,11 @@ fn no_token_and_no_message_is_dropped_inside() {
     keep(channel.try_send(new()));
     keep(channel.drain());
     keep(channel.try_reserve());
+    let mut many = None;
+    keep(channel.reserve_many_with(&mut many, 1, new()));
+    keep(channel.reserve_many_with(&mut many, 1, new()));
+    keep(channel.leave_many(many.unwrap()));
+    keep(channel.refuse_senders());
     keep(channel.close_receiver());
     keep(channel.reserve_with(&mut None, new()));
     keep(channel.send(new()));

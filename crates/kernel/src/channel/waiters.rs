@@ -9,10 +9,29 @@ use alloc::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub(super) u64);
 
+/// Places in a row of one sender, which wants as many slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Places {
+    first: u64,
+    last: u64,
+}
+
+impl Places {
+    /// The last of them, which is served last.
+    pub(super) fn last(self) -> WaiterId {
+        WaiterId(self.last)
+    }
+
+    pub(super) fn ids(self) -> impl DoubleEndedIterator<Item = WaiterId> {
+        (self.first..=self.last).map(WaiterId)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiter<W> {
     pub(super) id: WaiterId,
-    /// `None`: it was woken for a slot that was taken from it, and has not looked since.
+    /// `None`: it was woken for a slot that was taken from it, and has not looked since; or it is
+    /// not the last place of its sender.
     pub(super) token: Option<W>,
 }
 
@@ -50,6 +69,25 @@ impl<W> Waiters<W> {
         self.next += 1;
         self.line.push_back(Waiter { id, token: Some(token) });
         id
+    }
+
+    /// Takes `count` places in a row. The first `served` of them need not stand in line; there are
+    /// fewer of these.
+    pub(super) fn join_many(&mut self, count: usize, served: usize, token: W) -> Places {
+        let places = Places { first: self.next, last: self.next + count as u64 - 1 };
+        self.next += count as u64;
+        let before = places.ids().take(count - 1).skip(served);
+        self.line.extend(before.map(|id| Waiter { id, token: None }));
+        self.line.push_back(Waiter { id: places.last(), token: Some(token) });
+        places
+    }
+
+    /// Exchanges the token of a waiter: the one that is not kept.
+    pub(super) fn replace(&mut self, id: WaiterId, token: W) -> Option<W> {
+        match self.position(id) {
+            Some(at) => self.line[at].token.replace(token),
+            None => Some(token),
+        }
     }
 
     /// Removes one waiter, if it is here: its token.

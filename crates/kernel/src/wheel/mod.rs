@@ -157,6 +157,12 @@ impl<T> Wheel<T> {
         Some((Time::from_nanos(body.deadline), body.token.as_ref()?))
     }
 
+    /// The live timers, with their deadlines, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Time, &T)> {
+        let bodies = self.slab.bodies.iter();
+        bodies.filter_map(|body| Some((Time::from_nanos(body.deadline), body.token.as_ref()?)))
+    }
+
     /// The deadline of the earliest live timer, to the nanosecond.
     ///
     /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the

@@ -128,7 +128,10 @@ impl<P, V> World<P, V> {
         }
         let kind = reason.kind;
         (record.cleanup, record.reason) = match record.reason.take() {
-            Some(old) => (record.cleanup.combine(cleanup), Some(old.strengthen(reason))),
+            Some(old) => {
+                let both = old.combine(record.cleanup, &reason, cleanup);
+                (both.cleanup, Some(if both.stronger { reason } else { old }))
+            }
             None => (cleanup, Some(reason)),
         };
         let first = record.word.close();

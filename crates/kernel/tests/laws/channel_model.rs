@@ -1,15 +1,16 @@
 //! The channel law against a naive model, under every interleaving of a few actors.
 //!
 //! Senders reserve, wait, look again unasked, leave, send, abort and drop their handles; a
-//! bystander sends past them; the receiver receives, looks again, gives up and closes. Every
+//! bystander sends past them; the receiver receives, looks again, gives up, refuses and closes. In
+//! one walk the first sender wants two slots at once. Every
 //! order of these steps is walked once per distinct state; after each step the answers, the wakes
 //! and the whole state must agree with the model, and nobody may be left asleep with work to do.
 
 use std::collections::HashSet;
 
 use asx_kernel::channel::{
-    Channel, ChannelState, Recv, Reserve, Sent, TryRecvError, TryReserveError, TrySendError,
-    WaiterId,
+    Channel, ChannelState, Places, Recv, Reserve, Sent, TryRecvError, TryReserveError,
+    TrySendError, WaiterId,
 };
 
 type Actor = u8;
@@ -21,8 +22,10 @@ const BYSTANDER: Message = 8;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Reserve(Actor),
+    ReserveTwo(Actor),
     Leave(Actor),
     TryReserve,
+    TryReserveTwo,
     Send(Message),
     Abort,
     TrySend(Message),
@@ -32,6 +35,7 @@ enum Op {
     CancelRecv,
     AddSender,
     DropSender,
+    Refuse,
     Close,
     Drain,
 }
@@ -65,6 +69,8 @@ struct Model {
     line: Vec<(Actor, bool)>,
     receiver_sleeps: bool,
     receiver_gone: bool,
+    /// No sender is given a slot any more.
+    refuses: bool,
     handles: usize,
 }
 
@@ -98,11 +104,28 @@ impl Model {
         woken
     }
 
-    /// A slot that was granted is taken, or given up: whether there was one.
-    fn take_grant(&mut self, actor: Actor) -> bool {
+    /// What was granted is taken, or given up: how many slots.
+    fn take_grants(&mut self, actor: Actor) -> usize {
         let before = self.granted.len();
         self.granted.retain(|other| *other != actor);
-        self.granted.len() < before
+        before - self.granted.len()
+    }
+
+    /// Whether no message will come any more.
+    fn is_over(&self) -> bool {
+        self.no_senders() || self.receiver_gone || (self.refuses && self.reserved == 0)
+    }
+
+    fn is_in_line(&self, actor: Actor) -> bool {
+        self.line.iter().any(|(other, _)| *other == actor)
+    }
+
+    /// Those in line are woken, unless they are awake; slots nobody has come for are free.
+    fn send_away(&mut self) -> Vec<Actor> {
+        self.reserved -= self.granted.len();
+        self.granted.clear();
+        let line = std::mem::take(&mut self.line);
+        line.iter().filter(|(_, awake)| !awake).map(|(actor, _)| *actor).collect()
     }
 
     fn wake_receiver(&mut self) -> Vec<Actor> {
@@ -110,12 +133,12 @@ impl Model {
     }
 
     fn wake_receiver_if_alone(&mut self) -> Vec<Actor> {
-        if self.no_senders() { self.wake_receiver() } else { vec![] }
+        if self.is_over() { self.wake_receiver() } else { vec![] }
     }
 
-    /// Takes a place at the tail, or keeps the one it has.
+    /// Takes a place at the tail, or keeps the last one it has.
     fn wait(&mut self, actor: Actor) -> Effect {
-        match self.line.iter_mut().find(|(other, _)| *other == actor) {
+        match self.line.iter_mut().rfind(|(other, _)| *other == actor) {
             Some((_, awake)) => *awake = false,
             None => self.line.push((actor, false)),
         }
@@ -130,15 +153,16 @@ impl Model {
     fn step(&mut self, op: Op) -> Effect {
         match op {
             Op::Reserve(actor) => self.reserve(actor),
+            Op::ReserveTwo(actor) => self.reserve_two(actor),
             Op::Leave(actor) => {
                 self.line.retain(|(other, _)| *other != actor);
-                self.reserved -= usize::from(self.take_grant(actor));
+                self.reserved -= self.take_grants(actor);
                 let next = self.grant();
                 let alone = self.wake_receiver_if_alone();
                 (Answer::Done, [next, alone].concat())
             }
-            Op::TryReserve | Op::TrySend(_) | Op::Evict(_)
-                if self.receiver_gone || self.no_senders() =>
+            Op::TryReserve | Op::TryReserveTwo | Op::TrySend(_) | Op::Evict(_)
+                if self.refuses || self.no_senders() =>
             {
                 (Answer::Disconnected, vec![])
             }
@@ -147,6 +171,13 @@ impl Model {
             }
             Op::TryReserve => {
                 self.reserved += 1;
+                (Answer::Granted, vec![])
+            }
+            Op::TryReserveTwo => {
+                if !self.line.is_empty() || self.queue.len() + self.reserved + 2 > self.capacity {
+                    return (Answer::Full, vec![]);
+                }
+                self.reserved += 2;
                 (Answer::Granted, vec![])
             }
             Op::TrySend(message) => (Answer::Done, self.push(message)),
@@ -193,14 +224,18 @@ impl Model {
                 self.handles -= 1;
                 (Answer::Done, self.wake_receiver_if_alone())
             }
+            Op::Refuse => {
+                self.refuses = true;
+                let wakes = self.send_away();
+                let receiver = self.wake_receiver_if_alone();
+                (Answer::Done, [wakes, receiver].concat())
+            }
             Op::Close => {
                 self.receiver_gone = true;
+                self.refuses = true;
                 self.receiver_sleeps = false;
-                self.reserved -= self.granted.len();
-                self.granted.clear();
-                let line = std::mem::take(&mut self.line);
-                let wakes = line.iter().filter(|(_, awake)| !awake).map(|(actor, _)| *actor);
-                (Answer::Taken(std::mem::take(&mut self.queue)), wakes.collect())
+                let wakes = self.send_away();
+                (Answer::Taken(std::mem::take(&mut self.queue)), wakes)
             }
             Op::Drain => {
                 let taken = std::mem::take(&mut self.queue);
@@ -210,10 +245,10 @@ impl Model {
     }
 
     fn reserve(&mut self, actor: Actor) -> Effect {
-        if self.receiver_gone || self.no_senders() {
+        if self.refuses || self.no_senders() {
             return (Answer::Disconnected, vec![]);
         }
-        if self.take_grant(actor) {
+        if self.take_grants(actor) > 0 {
             return (Answer::Granted, vec![]);
         }
         if !self.line.is_empty() || !self.room() {
@@ -223,11 +258,31 @@ impl Model {
         (Answer::Granted, vec![])
     }
 
+    /// Two places, one behind the other, of which the second is the one that is woken.
+    fn reserve_two(&mut self, actor: Actor) -> Effect {
+        if self.refuses || self.no_senders() {
+            return (Answer::Disconnected, vec![]);
+        }
+        if self.is_in_line(actor) {
+            return self.wait(actor);
+        }
+        if self.take_grants(actor) > 0 {
+            return (Answer::Granted, vec![]);
+        }
+        self.line.extend([(actor, true), (actor, false)]);
+        let _ = self.grant();
+        if self.is_in_line(actor) {
+            return (Answer::Waiting, vec![]);
+        }
+        self.take_grants(actor);
+        (Answer::Granted, vec![])
+    }
+
     fn receive(&mut self, wait: bool) -> Effect {
         if !self.queue.is_empty() {
             return (Answer::Message(self.queue.remove(0)), self.grant());
         }
-        if self.no_senders() || self.receiver_gone {
+        if self.is_over() {
             return (Answer::Disconnected, vec![]);
         }
         self.receiver_sleeps |= wait;
@@ -240,6 +295,8 @@ impl Model {
 struct Law {
     channel: Channel<Message, Actor>,
     places: [Option<WaiterId>; 4],
+    /// Of who wants two slots.
+    two: Option<Places>,
 }
 
 impl Law {
@@ -255,6 +312,24 @@ impl Law {
                     Ok(Reserve::Waiting(_)) => (Answer::Waiting, vec![]),
                     Err(_) => (Answer::Disconnected, vec![]),
                 }
+            }
+            Op::ReserveTwo(actor) => {
+                let (answer, _) = channel.reserve_many_with(&mut self.two, 2, actor);
+                assert_eq!(self.two.is_some(), matches!(answer, Ok(Reserve::Waiting(_))));
+                match answer {
+                    Ok(Reserve::Granted) => (Answer::Granted, vec![]),
+                    Ok(Reserve::Waiting(_)) => (Answer::Waiting, vec![]),
+                    Err(_) => (Answer::Disconnected, vec![]),
+                }
+            }
+            Op::TryReserveTwo => match channel.try_reserve_many(2) {
+                Ok(()) => (Answer::Granted, vec![]),
+                Err(TryReserveError::Disconnected) => (Answer::Disconnected, vec![]),
+                Err(TryReserveError::Full) => (Answer::Full, vec![]),
+            },
+            Op::Leave(actor) if self.two.is_some() && actor == 0 => {
+                let left = self.two.take().map(|places| channel.leave_many(places));
+                (Answer::Done, left.map_or(vec![], |left| left.wakes))
             }
             Op::Leave(actor) => {
                 let place = self.places[usize::from(actor)].take();
@@ -298,6 +373,10 @@ impl Law {
             Op::AddSender if channel.add_sender() => (Answer::Done, vec![]),
             Op::AddSender => (Answer::Disconnected, vec![]),
             Op::DropSender => (Answer::Done, Vec::from_iter(channel.drop_sender())),
+            Op::Refuse => {
+                let refused = channel.refuse_senders();
+                (Answer::Done, refused.wakes.chain(refused.receiver).collect())
+            }
             Op::Close => {
                 let closed = channel.close_receiver();
                 (Answer::Taken(closed.messages.into()), closed.wakes.collect())
@@ -316,15 +395,20 @@ impl Law {
         assert_eq!((channel.len(), channel.reserved()), (model.queue.len(), model.reserved));
         assert_eq!((channel.senders(), channel.waiters()), (model.handles, model.line.len()));
         assert_eq!(channel.is_receiver_closed(), model.receiver_gone);
+        assert_eq!(channel.is_refusing(), model.refuses);
+        assert_eq!(channel.free(), model.capacity - model.queue.len() - model.reserved);
         assert_eq!(channel.receiver_waiting().is_some(), model.receiver_sleeps);
         assert_eq!(channel.state(), model.state());
         let asleep = model.line.iter().filter(|(_, awake)| !awake).map(|(actor, _)| *actor);
         assert!(channel.waiting().map(|(_, &actor)| actor).eq(asleep));
         assert_eq!(channel.granted(), model.granted.len());
         let has_slot = |actor: &Actor| {
-            self.places[usize::from(*actor)].is_some_and(|place| channel.has_grant(place))
+            let one = self.places[usize::from(*actor)];
+            one.is_some_and(|place| channel.has_grant(place)) || (*actor == 0 && self.two.is_some())
         };
         assert!(model.granted.iter().all(has_slot));
+        let has_two = model.granted.contains(&0) && !model.is_in_line(0);
+        assert!(self.two.is_none_or(|places| channel.has_grants(places) == has_two));
     }
 }
 
@@ -356,6 +440,8 @@ struct Actors {
     woken: u8,
     /// How many more messages the bystander sends.
     bystander: u8,
+    /// The first sender wants two slots, and has sent into one of them.
+    two: Option<bool>,
 }
 
 #[derive(Clone)]
@@ -377,6 +463,7 @@ impl Node {
             line: vec![],
             receiver_sleeps: false,
             receiver_gone: false,
+            refuses: false,
             handles: senders,
         };
         let actors = Actors {
@@ -385,8 +472,17 @@ impl Node {
             receiver: Phase::Idle,
             woken: 0,
             bystander,
+            two: None,
         };
-        Node { law: Law { channel, places: [None; 4] }, model, actors }
+        Node { law: Law { channel, places: [None; 4], two: None }, model, actors }
+    }
+
+    /// The op by which a sender asks.
+    fn asks(&self, actor: Actor) -> Op {
+        match self.actors.two {
+            Some(_) if actor == 0 => Op::ReserveTwo(actor),
+            _ => Op::Reserve(actor),
+        }
     }
 
     /// Every step some actor can take now.
@@ -397,9 +493,9 @@ impl Node {
             match phase {
                 // The senders are alike: let them start in order.
                 Phase::Idle if index > 0 && self.actors.senders[index - 1] == Phase::Idle => {}
-                Phase::Idle => steps.push((actor, Op::Reserve(actor))),
+                Phase::Idle => steps.push((actor, self.asks(actor))),
                 Phase::Waiting => {
-                    steps.extend([(actor, Op::Reserve(actor)), (actor, Op::Leave(actor))]);
+                    steps.extend([(actor, self.asks(actor)), (actor, Op::Leave(actor))]);
                 }
                 Phase::Holding => steps.extend([(actor, Op::Send(actor)), (actor, Op::Abort)]),
                 Phase::Done => {}
@@ -414,9 +510,12 @@ impl Node {
             steps.extend([(BYSTANDER, Op::TrySend(BYSTANDER)), (BYSTANDER, Op::Evict(BYSTANDER))]);
         }
         match self.actors.receiver {
-            Phase::Idle => steps.extend([(RECEIVER, Op::Recv), (RECEIVER, Op::Close)]),
+            Phase::Idle => {
+                let ops = [Op::Recv, Op::Close, Op::Refuse];
+                steps.extend(ops.map(|op| (RECEIVER, op)));
+            }
             Phase::Waiting => {
-                let ops = [Op::Recv, Op::CancelRecv, Op::Close];
+                let ops = [Op::Recv, Op::CancelRecv, Op::Close, Op::Refuse];
                 steps.extend(ops.map(|op| (RECEIVER, op)));
             }
             Phase::Holding | Phase::Done => {}
@@ -433,6 +532,11 @@ impl Node {
             Op::DropSender => actors.handles[usize::from(actor)] = false,
             Op::TrySend(_) | Op::Evict(_) => actors.bystander -= 1,
             Op::Close => actors.receiver = Phase::Done,
+            // Who asks for it is awake.
+            Op::Refuse => {}
+            Op::Send(_) | Op::Abort if actor == 0 && actors.two == Some(false) => {
+                actors.two = Some(true);
+            }
             _ => {
                 let phase = match answer {
                     Answer::Granted => Phase::Holding,
@@ -464,14 +568,14 @@ impl Node {
         let model = &self.model;
         let mut anybody_asleep = self.is_asleep(RECEIVER, self.actors.receiver);
         if anybody_asleep {
-            assert!(model.queue.is_empty() && !model.no_senders(), "a lost receiver");
+            assert!(model.queue.is_empty() && !model.is_over(), "a lost receiver");
         }
         let mut anybody_able = self.actors.receiver != Phase::Done && !anybody_asleep;
         for (index, &phase) in self.actors.senders.iter().enumerate() {
             let actor = index as Actor;
             if self.is_asleep(actor, phase) {
-                assert!(!model.receiver_gone, "a sender sleeps on a closed channel");
-                assert!(!model.room() && !model.granted.contains(&actor), "a lost sender");
+                assert!(!model.refuses, "a sender sleeps on a closed channel");
+                assert!(!model.room() && model.is_in_line(actor), "a lost sender");
                 anybody_asleep = true;
             } else {
                 anybody_able |= phase != Phase::Done || self.actors.handles[index];
@@ -482,8 +586,15 @@ impl Node {
 
     /// Tries what changes nothing in the walk: on copies.
     fn probe(&self) {
-        let probes =
-            [Op::TryReserve, Op::AddSender, Op::Drain, Op::TryRecv, Op::TrySend(9), Op::Evict(9)];
+        let probes = [
+            Op::TryReserve,
+            Op::TryReserveTwo,
+            Op::AddSender,
+            Op::Drain,
+            Op::TryRecv,
+            Op::TrySend(9),
+            Op::Evict(9),
+        ];
         for op in probes {
             let mut law = self.law.clone();
             let mut model = self.model.clone();
@@ -514,7 +625,10 @@ impl Node {
 
 /// Walks every reachable state; answers how many there are.
 fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
-    let start = Node::new(capacity, senders, bystander);
+    explore_from(Node::new(capacity, senders, bystander))
+}
+
+fn explore_from(start: Node) -> usize {
     assert!(start.probe_quiet_ways(), "nobody waits, and there is room");
     let mut seen = HashSet::from([(start.model.clone(), start.actors.clone())]);
     let mut open = vec![start];
@@ -537,15 +651,24 @@ fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
 
 #[test]
 fn one_slot_agrees_with_the_model_under_every_interleaving() {
-    assert_eq!(explore(1, 4, 1), 2889);
+    assert_eq!(explore(1, 4, 1), 4936);
 }
 
 #[test]
 fn two_slots_agree_with_the_model_under_every_interleaving() {
-    assert_eq!(explore(2, 4, 1), 6387);
+    assert_eq!(explore(2, 4, 1), 11530);
 }
 
 #[test]
 fn a_busy_bystander_agrees_with_the_model_under_every_interleaving() {
-    assert_eq!(explore(2, 2, 3), 1041);
+    assert_eq!(explore(2, 2, 3), 1832);
+}
+
+#[test]
+fn a_sender_that_wants_two_slots_agrees_with_the_model_under_every_interleaving() {
+    for (capacity, states) in [(2, 4750), (3, 7744)] {
+        let mut start = Node::new(capacity, 3, 1);
+        start.actors.two = Some(false);
+        assert_eq!(explore_from(start), states);
+    }
 }

@@ -149,7 +149,7 @@ impl Decisions {
     /// The deviations of the run as lines for people. Steps are counted from 1.
     ///
     /// ```
-    /// use asx_lab::explore::{Decisions, TaskPath};
+    /// use asx::lab::explore::{Decisions, TaskPath};
     /// let mut log = Decisions::default();
     /// let (a, b) = (TaskPath(1), TaskPath(2));
     /// log.push_task(&[a, b], 0);

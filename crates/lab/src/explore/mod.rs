@@ -70,7 +70,7 @@ pub use recorder::Recorder;
 pub use replay::{Diverged, Follow, Replay};
 pub use shrink::{Shrunk, shrink};
 pub use tally::{Certificate, Progress};
-pub(crate) use token::Grain;
+pub(crate) use token::Points;
 pub use token::TokenError;
 pub use uniform::Uniform;
 
@@ -79,6 +79,10 @@ pub use uniform::Uniform;
 pub struct TaskPath(pub u64);
 
 impl TaskPath {
+    /// What moves time on: a task that can run only when no other can, and whose steps touch
+    /// something of every step before them.
+    pub const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
+
     /// The first 24 bits: how a [`Schedule`] names the task.
     pub const fn tag(self) -> u32 {
         (self.0 >> 40) as u32
@@ -125,11 +129,13 @@ pub enum Point {
     Cancel,
     /// Whether a fault is injected here: 0 is no.
     Fault,
+    /// What goes wrong in the network: 0 is nothing.
+    Network,
 }
 
 impl Point {
     /// All points, as declared.
-    pub const ALL: [Point; 8] = [
+    pub const ALL: [Point; 9] = [
         Point::Worker,
         Point::Tie,
         Point::Steal,
@@ -138,6 +144,7 @@ impl Point {
         Point::Select,
         Point::Cancel,
         Point::Fault,
+        Point::Network,
     ];
 
     /// The name shown to people.
@@ -151,12 +158,13 @@ impl Point {
             Point::Select => "select",
             Point::Cancel => "cancel",
             Point::Fault => "fault",
+            Point::Network => "network",
         }
     }
 
     /// Whether anything but 0 is a disturbance from outside, of which a run should see few.
     pub const fn is_injected(self) -> bool {
-        matches!(self, Point::Cancel | Point::Fault)
+        matches!(self, Point::Cancel | Point::Fault | Point::Network)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each run draws from a stream of its own, made of the seed and the number of the run. Injected
 //! disturbances (cancels, faults) are the exception: about one in a run, wherever there is room for
-//! one, because a run that is disturbed everywhere does little of what it is for.
+//! one, because a run that is disturbed everywhere does little of what it is for. Of faults of the
+//! network, which come in groups, there are about one, two and four in turns.
 //!
 //! *Guaranteed*: a schedule with `n` choices of at most `k` options is found with a probability of
 //! at least `k^-n` by each run.
@@ -13,7 +14,7 @@ use asx_kernel::rng::DetRng;
 /// Random walks. See the [table](super) for when to use it.
 ///
 /// ```
-/// use asx_lab::explore::{Access, Random, Strategy, TaskPath, Verdict};
+/// use asx::lab::explore::{Access, Random, Strategy, TaskPath, Verdict};
 /// let mut strategy = Random::new(7);
 /// assert!(strategy.begin());
 /// let picked = strategy.pick_task(&[TaskPath(1), TaskPath(2)]);
@@ -108,7 +109,11 @@ impl Dice {
             return self.rng.below(count);
         }
         self.room += 1;
-        let is_spared = self.rng.below(self.usual + 1) > 0;
+        let expected = match point {
+            Point::Network => 1 << (self.run % 3),
+            _ => 1,
+        };
+        let is_spared = self.rng.below(self.usual + 1) >= expected;
         if is_spared { 0 } else { 1 + self.rng.below(count - 1) }
     }
 

@@ -1,10 +1,11 @@
 //! Making a failing schedule small.
 //!
 //! First by leaving out: halves, quarters and so on of the deviations are taken away as long as the
-//! run still fails in the same way (delta debugging). That ends in a local minimum: every deviation
-//! left is needed *with the others*. Then by looking for something smaller: all schedules with no
-//! deviation, with one, with two, ... as long as these are fewer than what was found and the budget
-//! lasts. The second part needs the log of each run, to know what else could have been decided.
+//! run still fails in the same way (delta debugging): of the disturbances, then of all. That ends
+//! in a local minimum: every deviation left is needed *with the others*. Then by looking for
+//! something smaller: all schedules with no deviation, with one, with two, ... as long as these are
+//! fewer than what was found and the budget lasts. The second part needs the log of each run, to
+//! know what else could have been decided.
 
 use super::{Decisions, Deviation, Schedule};
 
@@ -35,7 +36,8 @@ pub fn shrink(
     let mut shrinker = Shrinker { run, runs: 0, budget, failure: None, log: Decisions::default() };
     shrinker.failure = Some(shrinker.try_once(schedule)?);
     let mut best = shrinker.settle(schedule.clone());
-    best = shrinker.leave_out(best);
+    best = shrinker.leave_out(best, is_disturbance);
+    best = shrinker.leave_out(best, |_| true);
     let mut is_smallest = best.deviations.is_empty();
     for size in 0..best.deviations.len() {
         let mut candidate = Schedule::default();
@@ -51,6 +53,14 @@ pub fn shrink(
     let failure = shrinker.try_once(&best)?;
     let Shrinker { log, runs, .. } = shrinker;
     Some(Shrunk { schedule: best, failure, log, runs, is_smallest })
+}
+
+/// Whether it is a cancel or a fault: a run is told best with few of them.
+fn is_disturbance(deviation: &Deviation) -> bool {
+    match deviation {
+        Deviation::Task { .. } => false,
+        Deviation::Pick { point, .. } => point.is_injected(),
+    }
 }
 
 struct Shrinker<R> {
@@ -86,16 +96,24 @@ impl<R: FnMut(&Schedule, &mut Decisions) -> Option<u64>> Shrinker<R> {
         if is_shorter && !self.log.list().is_empty() { real } else { schedule }
     }
 
-    /// Delta debugging: leaves out ever smaller pieces.
-    fn leave_out(&mut self, mut best: Schedule) -> Schedule {
+    /// Delta debugging: leaves out ever smaller pieces of some deviations.
+    fn leave_out(&mut self, mut best: Schedule, which: fn(&Deviation) -> bool) -> Schedule {
         let mut pieces = 2;
-        while !best.deviations.is_empty() && self.runs < self.budget {
-            let len = best.deviations.len();
+        while self.runs < self.budget {
+            let len = best.deviations.iter().filter(|it| which(it)).count();
+            if len == 0 {
+                break;
+            }
             let size = len.div_ceil(pieces);
             let mut found = None;
             for start in (0..len).step_by(size) {
                 let mut less = best.clone();
-                less.deviations.drain(start..(start + size).min(len));
+                let mut nth = 0;
+                less.deviations.retain(|it| {
+                    let is_in_piece = which(it) && (start..start + size).contains(&nth);
+                    nth += usize::from(which(it));
+                    !is_in_piece
+                });
                 if self.fails(&less) {
                     found = Some(self.settle(less));
                     break;

@@ -10,18 +10,43 @@ use asx_kernel::digest::Digest;
 use std::fmt;
 
 const VERSION: u8 = 1;
-/// The version of a token whose schedule is one of [single operations](Grain::Operation).
-const SINGLE: u8 = 2;
+/// The versions of tokens whose schedules have [points](Points) everywhere, or where things were
+/// used.
+const ALL: u8 = 5;
+const USED: u8 = 6;
+/// What is added to each if there are choices of the network in it, which take more room.
+const WIDE: u8 = 2;
 
-/// What a task does in a row, before others may go.
+/// Where a poll can be left for others to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Grain {
-    /// All it can without waiting.
+pub(crate) enum Points {
+    /// Nowhere.
     #[default]
-    Poll,
-    /// One operation on a channel or a lock.
-    Operation,
+    None,
+    /// Before and after each operation.
+    All,
+    /// There, if something was used since the last such point: elsewhere nobody can tell.
+    Used,
 }
+
+impl Points {
+    /// So many polls, or the steps they are made of: more, if these are smaller.
+    pub(crate) fn times<N: std::ops::Mul<Output = N> + From<u8>>(self, polls: N) -> N {
+        match self {
+            Points::None => polls,
+            Points::All | Points::Used => polls * N::from(4),
+        }
+    }
+
+    const fn version(self) -> u8 {
+        match self {
+            Points::None => VERSION,
+            Points::All => ALL,
+            Points::Used => USED,
+        }
+    }
+}
+
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// Why a text is no schedule.
@@ -56,7 +81,7 @@ impl Schedule {
     /// The schedule as text.
     ///
     /// ```
-    /// use asx_lab::explore::{Deviation, Schedule};
+    /// use asx::lab::explore::{Deviation, Schedule};
     /// let deviations = vec![Deviation::Task { of: 0xABCDEF, step: 2, task: 0x123456 }];
     /// let schedule = Schedule { deviations };
     /// let token = schedule.token();
@@ -64,12 +89,19 @@ impl Schedule {
     /// assert_eq!(Schedule::from_token(&token), Ok(schedule));
     /// ```
     pub fn token(&self) -> String {
-        self.token_of(Grain::Poll)
+        self.token_of(Points::None)
     }
 
-    /// The schedule as text, if polls are as small as said.
-    pub(crate) fn token_of(&self, grain: Grain) -> String {
-        let mut bytes = vec![if grain == Grain::Poll { VERSION } else { SINGLE }];
+    /// The schedule as text, if polls can be left at these points.
+    pub(crate) fn token_of(&self, left_at: Points) -> String {
+        let is_of_network = |deviation: &Deviation| match deviation {
+            Deviation::Pick { point, .. } => *point == Point::Network,
+            Deviation::Task { .. } => false,
+        };
+        let is_wide = self.deviations.iter().any(is_of_network);
+        let version = left_at.version();
+        let mut bytes = vec![if is_wide { version + WIDE } else { version }];
+        let points = if is_wide { 16 } else { 8 };
         let mut tags: Vec<u32> = Vec::new();
         let mut body = Vec::new();
         let mut index = |tag: u32| match tags.iter().position(|known| *known == tag) {
@@ -88,7 +120,7 @@ impl Schedule {
                     put(&mut body, u64::from(step));
                 }
                 Deviation::Pick { of, step, nth, point, picked } => {
-                    put(&mut body, (index(of) * 8 + point as u64) * 2 + 1);
+                    put(&mut body, (index(of) * points + point as u64) * 2 + 1);
                     [step, nth, picked].into_iter().for_each(|it| put(&mut body, u64::from(it)));
                 }
             }
@@ -103,21 +135,24 @@ impl Schedule {
 
     /// Reads a schedule from its text.
     pub fn from_token(token: &str) -> Result<Schedule, TokenError> {
-        match Schedule::with_grain(token)? {
-            (schedule, Grain::Poll) => Ok(schedule),
-            (_, Grain::Operation) => Err(TokenError::Version(SINGLE)),
+        match Schedule::with_points(token)? {
+            (schedule, Points::None) => Ok(schedule),
+            (_, left_at) => Err(TokenError::Version(left_at.version())),
         }
     }
 
-    /// Reads a schedule, and how small its polls are.
-    pub(crate) fn with_grain(token: &str) -> Result<(Schedule, Grain), TokenError> {
+    /// Reads a schedule, and where its polls can be left.
+    pub(crate) fn with_points(token: &str) -> Result<(Schedule, Points), TokenError> {
         let bytes = bytes_of(token.as_bytes())?;
         let (body, sum) = bytes.split_last_chunk::<3>().ok_or(TokenError::Length)?;
-        let grain = match body.first() {
-            Some(&VERSION) => Grain::Poll,
-            Some(&SINGLE) => Grain::Operation,
-            version => return Err(version.map_or(TokenError::Length, |v| TokenError::Version(*v))),
-        };
+        let version = body.first().copied().ok_or(TokenError::Length)?;
+        let all = [Points::None, Points::All, Points::Used];
+        let known = all.iter().flat_map(|it| {
+            let narrow = (it.version(), *it, 8);
+            [narrow, (it.version() + WIDE, *it, 16)]
+        });
+        let (_, left_at, points) =
+            known.into_iter().find(|it| it.0 == version).ok_or(TokenError::Version(version))?;
         if checksum(body) != *sum {
             return Err(TokenError::Checksum);
         }
@@ -137,14 +172,15 @@ impl Schedule {
                 let (of, task) = unpair(code / 2);
                 Deviation::Task { of: tag(of)?, step: number(&mut rest)?, task: tag(task)? }
             } else {
-                let point = Point::ALL[(code / 2 % 8) as usize];
-                let of = tag(code / 16)?;
+                let point = Point::ALL.get((code / 2 % points) as usize);
+                let point = point.copied().ok_or(TokenError::Length)?;
+                let of = tag(code / (2 * points))?;
                 let step = number(&mut rest)?;
                 let nth = number(&mut rest)?;
                 Deviation::Pick { of, step, nth, point, picked: number(&mut rest)? }
             });
         }
-        Ok((Schedule { deviations }, grain))
+        Ok((Schedule { deviations }, left_at))
     }
 }
 
@@ -235,7 +271,7 @@ mod tests {
                 of: tags[number(4) as usize],
                 step: number(20),
                 nth: number(3),
-                point: Point::ALL[number(8) as usize],
+                point: Point::ALL[number(Point::ALL.len()) as usize],
                 picked: number(300),
             },
             _ => Deviation::Task {
@@ -253,12 +289,12 @@ mod tests {
         for _ in 0..2_000 {
             let schedule = random(&mut rng, 20);
             assert_eq!(Schedule::from_token(&schedule.token()), Ok(schedule.clone()));
-            for grain in [Grain::Poll, Grain::Operation] {
-                let token = schedule.token_of(grain);
-                assert_eq!(Schedule::with_grain(&token), Ok((schedule.clone(), grain)));
+            for points in [Points::None, Points::All, Points::Used] {
+                let token = schedule.token_of(points);
+                assert_eq!(Schedule::with_points(&token), Ok((schedule.clone(), points)));
             }
-            let single = Schedule::from_token(&schedule.token_of(Grain::Operation));
-            assert_eq!(single, Err(TokenError::Version(SINGLE)));
+            let single = Schedule::from_token(&schedule.token_of(Points::All));
+            assert_eq!(single, Err(TokenError::Version(ALL)));
         }
     }
 

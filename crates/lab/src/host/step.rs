@@ -7,13 +7,20 @@
 use std::cell::{RefCell, RefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_runtime::{Dispatch, RunContext, Runnable, footprint};
+use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
-use crate::explore::TaskPath;
+use crate::explore::{Points, TaskPath};
+use crate::fiber;
 use crate::machine::Plan;
+use crate::net::is_carrier;
 use crate::panic_hook;
 use crate::signal::Signal;
+use crate::std_locks;
+
+/// So many points has a run that ends. In one that has more, polls are not left any more, so that a
+/// poll that goes on for ever is stopped.
+const MOST_POINTS: u64 = 1 << 18;
 
 /// Why plain steps go no further.
 pub(crate) enum Pause {
@@ -57,9 +64,10 @@ impl LabHost {
         state.asks = true;
         footprint::set_alarm(state.alarm || footprint::is_endless() || panic_hook::has_heard());
         self.pulse.begin(0);
-        let (walked, mut state) = match state.told || state.plan.trail {
-            true => self.walk_on::<true>(cell, state, signal, most),
-            false => self.walk_on::<false>(cell, state, signal, most),
+        let (walked, mut state) = match (state.plan.points, state.told || state.plan.trail) {
+            (Points::None, true) => self.walk_on::<true>(cell, state, signal, most),
+            (Points::None, false) => self.walk_on::<false>(cell, state, signal, most),
+            (_, _) => self.walk_points(cell, state, signal, most),
         };
         self.pulse.end();
         state.current = 0;
@@ -81,8 +89,17 @@ impl LabHost {
                 break Pause::Nothing;
             }
             let path = state.take_chosen();
-            // Who can run has an entry.
-            let Some(Turn { entry, at, made }) = state.begin(path) else { continue };
+            // Who can run has an entry, but for the network.
+            let Some(Turn { entry, at, made }) = state.begin(path) else {
+                drop(state);
+                self.deliver(path, true);
+                state = cell.borrow_mut();
+                left -= 1;
+                if left == 0 {
+                    break Pause::Enough;
+                }
+                continue;
+            };
             let id = at as u64;
             state.current = id;
             let notes = WATCHED && state.is_of_interest();
@@ -119,17 +136,153 @@ impl LabHost {
         ((most - left, pause), state)
     }
 
+    /// The same if polls can be left at [points](LabHost::pause_at_point).
+    fn walk_points<'a>(
+        &self,
+        cell: &'a RefCell<State>,
+        mut state: RefMut<'a, State>,
+        signal: &Signal,
+        most: u64,
+    ) -> ((u64, Pause), RefMut<'a, State>) {
+        (state.left, state.walked) = (most, 0);
+        let pause = loop {
+            if state.left == 0 {
+                break Pause::Enough;
+            }
+            let path = match state.next.take() {
+                Some(next) => next,
+                None if state.enabled.is_empty() => break Pause::Nothing,
+                None => state.take_chosen(),
+            };
+            if is_carrier(path) {
+                state.left -= 1;
+                state.walked += 1;
+                drop(state);
+                self.deliver(path, true);
+                state = cell.borrow_mut();
+                continue;
+            }
+            let at = state.number(path);
+            let id = at as u64;
+            let made = state.tasks[at].made;
+            let notes = state.is_of_interest();
+            let turn = state.turn_at(at);
+            state.current = id;
+            drop(state);
+            footprint::begin(path.0, made, notes);
+            self.pulse.go_on(id);
+            let left = self.run_on_fiber(turn);
+            state = cell.borrow_mut();
+            self.listen(&mut state);
+            state.set_left(at, left);
+            // Who was left for another that goes on now has ended its step itself.
+            if state.next.is_none() {
+                state.left -= u64::from(left.is_none());
+                state.end_plain_step(at, self.timed.load(Relaxed));
+                if footprint::is_alarmed() {
+                    let trouble = state.trouble(id, state.tasks[at].unheeding);
+                    break Pause::Told(Stepped { task: id, cancels: 0, trouble });
+                }
+                if signal.take() {
+                    break Pause::Called;
+                }
+            }
+        };
+        ((state.walked, pause), state)
+    }
+
+    /// Whether polls wait for locks of the standard library.
+    pub(crate) fn has_blocked(&self) -> bool {
+        !self.state().blocked.is_empty()
+    }
+
+    /// Those whose polls do, by name.
+    pub(crate) fn blocked(&self) -> Vec<String> {
+        let mut state = self.state();
+        let paths: Vec<_> = state.blocked.iter().map(|(path, _)| *path).collect();
+        let numbers = paths.into_iter().map(|path| state.number(path) as u64);
+        let numbers: Vec<_> = numbers.collect();
+        numbers.into_iter().map(|id| format!("`{}`", state.called(id))).collect()
+    }
+
+    /// Has those go on that can have their locks by now: whether some can.
+    pub(crate) fn unblock(&self) -> bool {
+        let mut state = self.state();
+        let before = state.blocked.len();
+        state.unblock();
+        state.blocked.len() < before
+    }
+
+    /// Polls a task, or goes on with its poll: the fiber on which it was left, if it was.
+    fn run_on_fiber(&self, turn: Option<Resume>) -> Option<u32> {
+        match turn? {
+            Resume::Left(fiber) => fiber::go_on(fiber),
+            Resume::Entry(entry) => {
+                entry.forget_wait();
+                // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
+                fiber::start(unsafe { entry.begin(RunContext::UNCHOSEN) }?)
+            }
+        }
+    }
+
+    /// A task that is polled is before or after an operation: others may go, if the strategy says
+    /// so. In plain steps it is asked here, as nearly always the same task goes on.
+    pub(super) fn pause_at_point(&self) {
+        if !fiber::is_running() {
+            return;
+        }
+        let Some(mut state) = self.state.here() else { return };
+        let is_seen = state.plan.points == Points::All || footprint::has_touched();
+        if !state.asks || state.current == 0 || !is_seen || state.points >= MOST_POINTS {
+            return;
+        }
+        state.points += 1;
+        state.unblock();
+        let at = state.current as usize;
+        let path = TaskPath(state.tasks[at].path);
+        if state.is_plain && !footprint::is_alarmed() {
+            state.end_plain_step(at, self.timed.load(Relaxed));
+            state.enabled.push(path);
+            let next = state.take_chosen();
+            if next == path {
+                let made = state.tasks[at].made;
+                let notes = state.is_of_interest();
+                drop(state);
+                footprint::begin(path.0, made, notes);
+                return;
+            }
+            state.next = Some(next);
+        } else {
+            state.enabled.push(path);
+        }
+        drop(state);
+        fiber::leave();
+    }
+
     /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
     /// `cancel` asks a task to stop.
     #[inline(never)]
     pub(crate) fn step(&self, ask: bool, cancel: impl FnOnce(u64)) -> Option<Stepped> {
         let mut state = self.state();
         self.listen(&mut state);
-        let (entry, path, dispatch) = if state.lanes.is_some() {
+        let (turn, path, dispatch) = if let Some(lanes) = &state.lanes {
+            let is_idle = lanes.is_empty();
+            if let Some(carrier) = state.take_carrier(ask, is_idle) {
+                drop(state);
+                return Some(self.delivered(carrier, ask));
+            }
             let (entry, path, dispatch) = state.take_by_law(ask)?;
-            (entry, path, Some(dispatch))
+            let is_unheeding = entry.is_unheeding();
+            let known = state.known(entry.id());
+            known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
+            (Resume::Entry(entry), path, Some(dispatch))
         } else {
             let mut at = state.choose(ask)?;
+            if is_carrier(state.enabled[at]) {
+                let carrier = state.take(at);
+                drop(state);
+                return Some(self.delivered(carrier, ask));
+            }
             if ask && state.plan.cancels {
                 let path = state.enabled[at];
                 let id = state.number(path) as u64;
@@ -142,25 +295,23 @@ impl LabHost {
             }
             let path = state.take(at);
             let number = state.number(path);
-            (state.tasks[number].entry.take()?, path, None)
+            (state.turn_at(number)?, path, None)
         };
-        let id = entry.id();
-        let is_unheeding = entry.is_unheeding();
+        let id = state.number(path) as u64;
         let known = state.known(id);
-        known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
         let made = known.made;
         let unheeded = known.unheeding;
         state.current = id;
         state.faults.asked = 0;
         let notes = ask && state.is_of_interest();
         drop(state);
-        entry.forget_wait();
         footprint::begin(path.0, made, notes);
         self.pulse.begin(id);
-        self.poll(entry, dispatch);
+        let left = self.poll(turn, dispatch);
         self.pulse.end();
         let mut state = self.state();
         self.listen(&mut state);
+        state.set_left(id as usize, left);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
         state.current = 0;
         if let Some(lanes) = &mut state.lanes {
@@ -181,8 +332,21 @@ impl LabHost {
         Some(Stepped { task: id, cancels, trouble })
     }
 
+    /// A step of the network.
+    fn delivered(&self, carrier: TaskPath, ask: bool) -> Stepped {
+        self.deliver(carrier, ask);
+        Stepped { task: 0, cancels: 0, trouble: None }
+    }
+
+    /// Polls a task, or goes on with its poll: the fiber on which it was left, if it was.
     /// `dispatch`: if it was the law that chose.
-    fn poll(&self, entry: Runnable, dispatch: Option<Dispatch>) {
+    fn poll(&self, turn: Resume, dispatch: Option<Dispatch>) -> Option<u32> {
+        let entry = match turn {
+            Resume::Left(fiber) => return fiber::go_on(fiber),
+            Resume::Entry(entry) => entry,
+        };
+        entry.forget_wait();
+        let by_law = dispatch.is_some();
         let lane = entry.place().lane();
         // Whoever was asked to stop while it waited by law is in the cancel lane by now. Without
         // the law there are no streaks: the strategy chooses across all lanes.
@@ -193,10 +357,21 @@ impl LabHost {
         let dispatch = dispatch.unwrap_or_else(|| Dispatch::new(0, lane, 0, 0));
         let context = context.recorded(self.is_recorded.then_some(dispatch));
         // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-        if let Some(begun) = unsafe { entry.begin(context) } {
-            begun.run();
+        let begun = unsafe { entry.begin(context) }?;
+        if by_law || self.state().plan.points == Points::None {
+            Begun::run(begun);
+            return None;
         }
+        fiber::start(begun)
     }
+}
+
+/// How a task goes on.
+enum Resume {
+    /// With a poll.
+    Entry(Runnable),
+    /// With the poll that was left on this fiber.
+    Left(u32),
 }
 
 /// A task that is about to be polled.
@@ -249,6 +424,62 @@ impl State {
         made
     }
 
+    /// The poll of a task is over, or was left on a fiber: at a point, if it can go on, or where it
+    /// waits for a lock that another holds whose poll was left.
+    fn set_left(&mut self, at: usize, left: Option<u32>) {
+        let known = &mut self.tasks[at];
+        known.fiber = left;
+        if let Some(word) = std_locks::take_waits_for() {
+            self.blocked.push((TaskPath(known.path), word));
+        }
+        self.unblock();
+    }
+
+    /// Those who waited for a lock and can have it can run.
+    #[inline]
+    pub(super) fn unblock(&mut self) {
+        if !self.blocked.is_empty() {
+            self.unblock_some();
+        }
+    }
+
+    #[cold]
+    fn unblock_some(&mut self) {
+        let State { blocked, enabled, .. } = self;
+        blocked.retain(|(path, word)| {
+            let waits = word.is_same();
+            if !waits {
+                footprint::touch(path.0, true);
+                enabled.push(*path);
+            }
+            waits
+        });
+    }
+
+    /// How a task goes on that could run.
+    fn turn_at(&mut self, at: usize) -> Option<Resume> {
+        let State { tasks, alarm, plan, .. } = self;
+        let known = tasks.get_mut(at)?;
+        match known.fiber.take() {
+            Some(fiber) => Some(Resume::Left(fiber)),
+            None => known.begin(at, alarm, plan).map(|turn| Resume::Entry(turn.entry)),
+        }
+    }
+
+    /// Tells who watches of a plain step of a task, and counts it.
+    fn end_plain_step(&mut self, at: usize, timed: bool) {
+        self.walked += 1;
+        let path = TaskPath(self.tasks[at].path);
+        let made = match self.told || self.plan.trail {
+            true => {
+                let notes = self.is_of_interest();
+                self.look(path, notes, timed)
+            }
+            false => footprint::end_unnoted(),
+        };
+        self.tasks[at].made = made;
+    }
+
     /// Takes what the strategy says, of a list that is not empty.
     #[inline(always)]
     fn take_chosen(&mut self) -> TaskPath {
@@ -271,6 +502,9 @@ impl State {
     /// The same of one that is not where it is looked for first.
     #[cold]
     fn begin_late(&mut self, path: TaskPath) -> Option<Turn> {
+        if is_carrier(path) {
+            return None;
+        }
         let at = self.search(path);
         self.tasks.get_mut(at)?.begin(at, &mut self.alarm, &self.plan)
     }

@@ -33,6 +33,8 @@ pub(super) struct Known {
     pub(super) unheeding: u32,
     /// If it is among those that can run.
     pub(super) entry: Option<Runnable>,
+    /// The number of the fiber on which its poll was left; it then can run, too.
+    pub(super) fiber: Option<u32>,
 }
 
 /// Who had a number last, in this run or one before.

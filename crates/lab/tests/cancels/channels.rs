@@ -35,7 +35,7 @@ impl Book {
                 Err(cancelled) => break Err(cancelled),
             }
         };
-        rx.close().into_iter().for_each(|number| self.came(number));
+        rx.close_and_take().into_iter().for_each(|number| self.came(number));
         end
     }
 
@@ -58,7 +58,7 @@ fn bounded_loses_and_doubles_nothing() {
             .scope(async |s: Scope<Cancelled>| {
                 for task in 0..2 {
                     let (tx, book) = (tx.clone(), book.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         for number in [10, 20] {
                             match tx.send(&cx, task + number).await {
                                 Ok(()) => book.sent(task + number),
@@ -70,7 +70,7 @@ fn bounded_loses_and_doubles_nothing() {
                             }
                         }
                         Ok(())
-                    }));
+                    });
                 }
                 drop(tx);
                 book.clone().receive(cx.clone(), rx).await
@@ -89,7 +89,7 @@ fn reserved_slots_come_back() {
             .scope(async |s: Scope<Cancelled>| {
                 for task in 0..3 {
                     let tx = tx.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let Ok(permit) = tx.reserve(&cx).await else { return Ok(()) };
                         pause(&cx).await;
                         cx.checkpoint()?;
@@ -99,7 +99,7 @@ fn reserved_slots_come_back() {
                             permit.send(task)
                         }
                         Ok(())
-                    }));
+                    });
                 }
                 let _ = rx.recv(&cx).await;
                 Ok(())
@@ -120,7 +120,7 @@ fn a_slot_is_not_kept_for_one_who_gave_up() {
             let (tx, mut rx) = channel::bounded::<u32>(1);
             tx.try_send(0).expect("there is room");
             let first = tx.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 select! {
                     permit = first.reserve(&cx) => drop(permit),
                     slept = cx.sleep(second) => slept?,
@@ -129,18 +129,18 @@ fn a_slot_is_not_kept_for_one_who_gave_up() {
                 cx.sleep(3 * second).await?;
                 drop(first);
                 Ok(())
-            }));
-            drop(s.spawn(async move |cx: Cx| {
+            });
+            s.spawn(async move |cx: Cx| {
                 let sent = tx.send(&cx, 1).await;
                 assert!(sent.is_err() || cx.now() <= Time::ZERO + 2 * second);
                 Ok(())
-            }));
-            drop(s.spawn(async move |cx: Cx| {
+            });
+            s.spawn(async move |cx: Cx| {
                 pause(&cx).await;
                 pause(&cx).await;
                 while rx.next(&cx).await?.is_some() {}
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await
@@ -155,7 +155,7 @@ fn unbounded_loses_and_doubles_nothing() {
         let ended = cx
             .scope(async |s: Scope<Cancelled>| {
                 let sends = book.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     for number in 0..3 {
                         if tx.send(number).is_ok() {
                             sends.sent(number);
@@ -164,7 +164,7 @@ fn unbounded_loses_and_doubles_nothing() {
                         cx.checkpoint()?;
                     }
                     Ok(())
-                }));
+                });
                 book.clone().receive(cx.clone(), rx).await
             })
             .await;
@@ -183,14 +183,14 @@ fn a_select_loses_nothing() {
             .scope(async |s: Scope<Cancelled>| {
                 for (tx, first) in [(one, 10), (two, 20)] {
                     let book = book.clone();
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         for number in first..first + 2 {
                             if tx.send(&cx, number).await.is_ok() {
                                 book.sent(number);
                             }
                         }
                         Ok(())
-                    }));
+                    });
                 }
                 let mut open = [true; 2];
                 let end = loop {
@@ -205,7 +205,10 @@ fn a_select_loses_nothing() {
                         (_, Err(cancelled)) => break Err(cancelled),
                     }
                 };
-                ones.close().into_iter().chain(twos.close()).for_each(|number| book.came(number));
+                ones.close_and_take()
+                    .into_iter()
+                    .chain(twos.close_and_take())
+                    .for_each(|number| book.came(number));
                 end
             })
             .await;
@@ -222,12 +225,12 @@ fn a_reply_comes_or_is_handed_back() {
         let ended = cx
             .scope(async |s: Scope<Cancelled>| {
                 let sends = sent.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     pause(&cx).await;
                     cx.checkpoint()?;
                     sends.add(u32::from(reply.send(1).is_ok()));
                     Ok(())
-                }));
+                });
                 let got = answer.recv(&cx).await.ok().or_else(|| answer.close());
                 came.add(got.unwrap_or(0));
                 Ok(())
@@ -246,7 +249,7 @@ fn broadcast_has_no_gaps() {
         cx.scope(async |s: Scope<Cancelled>| {
             for mut rx in [rx, tx.subscribe()] {
                 let sent = sent.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let mut last = 0;
                     loop {
                         match rx.recv(&cx).await {
@@ -261,9 +264,9 @@ fn broadcast_has_no_gaps() {
                     }
                     assert_eq!(last, sent.get(), "the last ones are missing");
                     Ok(())
-                }));
+                });
             }
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for number in 1..=3 {
                     if tx.send(number).is_ok() {
                         sent.add(1);
@@ -272,7 +275,7 @@ fn broadcast_has_no_gaps() {
                     cx.checkpoint()?;
                 }
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await
@@ -287,7 +290,7 @@ fn watch_shows_the_last_value() {
         cx.scope(async |s: Scope<Cancelled>| {
             for _ in 0..2 {
                 let (mut rx, sent) = (rx.clone(), sent.clone());
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let mut last = *rx.borrow_and_update();
                     while rx.changed(&cx).await.is_ok() {
                         let now = *rx.borrow();
@@ -297,10 +300,10 @@ fn watch_shows_the_last_value() {
                     cx.checkpoint()?;
                     assert_eq!(last, sent.get(), "the last value is missing");
                     Ok(())
-                }));
+                });
             }
             drop(rx);
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for number in 1..=3 {
                     if tx.send(number).is_ok() {
                         sent.add(1);
@@ -309,7 +312,7 @@ fn watch_shows_the_last_value() {
                     cx.checkpoint()?;
                 }
                 Ok(())
-            }));
+            });
             Ok(())
         })
         .await

@@ -2,24 +2,39 @@
 //! there: whatever is cancelled or woken, nothing is lost, doubled or left behind.
 
 mod channels;
+mod closes;
 mod locks;
 mod parts;
 mod tasks;
+mod times;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use asx_lab::{Judged, check};
+use asx_lab::{Grain, Judged, check};
 use asx_runtime::Cx;
 
-/// All cancels were tried, and no run has failed.
+/// All cancels were tried, also between two operations of a poll, and no run has failed.
 fn holds<F, B>(program: F)
 where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    let report = check(&program).cancel_at_every_await().run();
+    holds_at(Grain::Operation, program);
+}
+
+/// The same; at poll grain for a program of which a part that was begun must be done.
+fn holds_at<F, B>(grain: Grain, program: F)
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    let by_default = check(&program).cancel_at_every_await();
+    let report = match grain {
+        Grain::Poll => by_default.grain(grain).run(),
+        Grain::Operation => by_default.run(),
+    };
     println!("{report}");
     assert!(report.failure.is_none(), "{report}");
     let (tried, all) = report.cancels.expect("cancels were asked for");

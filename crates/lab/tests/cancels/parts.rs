@@ -150,17 +150,15 @@ fn a_scope_is_over_when_its_tasks_are() {
             .scope(async |s: Scope<Cancelled>| {
                 for seconds in 1..=2 {
                     let (live, clean, begun) = (live.clone(), clean.clone(), begun.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         cx.scope(async |s: Scope<Cancelled>| {
                             begun.add(1);
                             let (inner, done) = (live.clone(), clean.clone());
-                            drop(
-                                s.spawn(async move |cx: Cx| part(&cx, SECOND, &inner, &done).await),
-                            );
+                            s.spawn(async move |cx: Cx| part(&cx, SECOND, &inner, &done).await);
                             part(&cx, SECOND * seconds, &live, &clean).await
                         })
                         .await
-                    }));
+                    });
                 }
                 Ok(())
             })

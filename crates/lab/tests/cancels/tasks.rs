@@ -27,12 +27,12 @@ fn what_is_deferred_runs_once_after_all_else() {
                     }
                 }
                 let live = live.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     let _inside = live.inside();
                     let slept = cx.sleep(SECOND).await;
                     cx.yield_now().await;
                     slept
-                }));
+                });
                 cx.sleep(SECOND / 2).await
             })
             .await;

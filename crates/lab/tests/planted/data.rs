@@ -15,7 +15,7 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 if BUG {
                     let before = count.load(Relaxed);
                     cx.yield_now().await;
@@ -25,7 +25,7 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     count.fetch_add(1, Relaxed);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -41,7 +41,7 @@ async fn two_locks_in_a_row<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let balance = balance.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 if BUG {
                     let is_enough = *balance.lock(&cx).await? >= 80;
                     if is_enough {
@@ -54,7 +54,7 @@ async fn two_locks_in_a_row<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     }
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -71,7 +71,7 @@ async fn made_twice<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let (made, cell) = (made.clone(), cell.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let make = async || {
                     cx.yield_now().await;
                     made.fetch_add(1, Relaxed)
@@ -83,7 +83,7 @@ async fn made_twice<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     let _ = cell.set(value);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -100,7 +100,7 @@ async fn double_spawn<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let started = Arc::new(AtomicBool::new(false));
         for _ in 0..2 {
             let (started, workers, scope) = (started.clone(), workers.clone(), s.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let first = match BUG {
                     true => {
                         let first = !started.load(Relaxed);
@@ -111,13 +111,13 @@ async fn double_spawn<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     false => !started.swap(true, Relaxed),
                 };
                 if first {
-                    drop(scope.spawn(async move |_cx: Cx| {
+                    scope.spawn(async move |_cx: Cx| {
                         workers.fetch_add(1, Relaxed);
                         Ok(())
-                    }));
+                    });
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -167,17 +167,17 @@ async fn aba<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     let others = Arc::new(AtomicU32::new(0));
     cx.scope(async |s: Scope<Cancelled>| {
         let (one, other) = (stack.clone(), stack.clone());
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             one.pop::<BUG>(&cx).await;
             Ok(())
-        }));
+        });
         let owned = others.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let first = other.pop::<BUG>(&cx).await;
             owned.store(other.pop::<BUG>(&cx).await, Relaxed);
             other.push(first);
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await?;
@@ -192,19 +192,19 @@ async fn torn<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let pair = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let read = pair.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             pair[0].store(1, Relaxed);
             if BUG {
                 cx.yield_now().await;
             }
             pair[1].store(1, Relaxed);
             Ok(())
-        }));
-        drop(s.spawn(async move |_cx: Cx| {
+        });
+        s.spawn(async move |_cx: Cx| {
             let [one, two] = [0, 1].map(|at: usize| read[at].load(Relaxed));
             assert_eq!(one, two, "half of it");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -218,13 +218,13 @@ async fn needle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for task in 0..2 {
             let turn = turn.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 while turn.load(Relaxed) % 2 == task && turn.load(Relaxed) < TURNS {
                     turn.fetch_add(1, Relaxed);
                     cx.yield_now().await;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -243,7 +243,7 @@ async fn one_of_twenty<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let lock = Arc::new(Mutex::new(()));
         for nth in 0..20 {
             let (lock, sum) = (lock.clone(), sum.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for _ in 0..3 {
                     let guard = lock.lock(&cx).await?;
                     let before = sum.load(Relaxed);
@@ -254,7 +254,7 @@ async fn one_of_twenty<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     sum.store(before + 1, Relaxed);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })

@@ -20,14 +20,14 @@ async fn crossed<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         for name in ["left", "right"] {
             let locks = locks.clone();
             let (first, second) = if BUG && name == "right" { (1, 0) } else { (0, 1) };
-            drop(s.task(name).spawn(async move |cx: Cx| {
+            s.task(name).spawn(async move |cx: Cx| {
                 let mut one = locks[first].lock(&cx).await?;
                 cx.yield_now().await;
                 let mut two = locks[second].lock(&cx).await?;
                 *one += 1;
                 *two += 1;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -59,12 +59,12 @@ async fn three_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             let locks = locks.clone();
             let (one, two) = (task, (task + 1) % 3);
             let (one, two) = if BUG { (one, two) } else { (one.min(two), one.max(two)) };
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let _one = locks[one].lock(&cx).await?;
                 cx.yield_now().await;
                 let _two = locks[two].lock(&cx).await?;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -91,7 +91,7 @@ async fn upgrade<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let lock = Arc::new(RwLock::new(0));
         for _ in 0..2 {
             let lock = lock.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let read = lock.read(&cx).await?;
                 let seen = *read;
                 cx.yield_now().await;
@@ -102,7 +102,7 @@ async fn upgrade<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     *lock.write(&cx).await? = seen + 1;
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -116,7 +116,7 @@ async fn released_too_early<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for _ in 0..2 {
             let count = count.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let mut guard = count.lock(&cx).await?;
                 let before = *guard;
                 if BUG {
@@ -126,7 +126,7 @@ async fn released_too_early<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
                 *guard = before + 1;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -143,7 +143,7 @@ async fn over_release<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for task in 0..3 {
             let (one, inside) = (one.clone(), inside.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let Ok(permit) = one.acquire(&cx).await else { return Ok(()) };
                 assert_eq!(inside.fetch_add(1, Relaxed), 0, "two are inside");
                 cx.yield_now().await;
@@ -153,7 +153,7 @@ async fn over_release<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     one.add_permits(1);
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -167,14 +167,14 @@ async fn under_release<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let two = Arc::new(Semaphore::new(1));
         for task in 0..2 {
             let two = two.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let Ok(permit) = two.acquire(&cx).await else { return Ok(()) };
                 cx.yield_now().await;
                 if BUG && task == 1 {
                     permit.forget();
                 }
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -198,13 +198,13 @@ async fn futurelock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let lock = Arc::new(Mutex::new(0));
         let held = lock.clone();
-        drop(s.task("holder").spawn(async move |cx: Cx| {
+        s.task("holder").spawn(async move |cx: Cx| {
             let _guard = held.lock(&cx).await?;
             cx.yield_now().await;
             cx.yield_now().await;
             Ok(())
-        }));
-        drop(s.task("chooser").spawn(async move |cx: Cx| {
+        });
+        s.task("chooser").spawn(async move |cx: Cx| {
             let mut slow = Box::pin(async { lock.lock(&cx).await.map(|guard| *guard) });
             let mut fast = pin!(cx.yield_now());
             let first = poll_fn(|context| {
@@ -221,7 +221,7 @@ async fn futurelock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             }
             *lock.lock(&cx).await? += 1;
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -234,7 +234,7 @@ async fn lock_and_message<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let lock = Arc::new(Mutex::new(0));
         let (tx, mut rx) = channel::bounded::<u32>(1);
         let other = lock.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let guard = other.lock(&cx).await?;
             if BUG {
                 let _ = rx.recv(&cx).await;
@@ -243,12 +243,12 @@ async fn lock_and_message<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 let _ = rx.recv(&cx).await;
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let value = *lock.lock(&cx).await?;
             let _ = tx.send(&cx, value).await;
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -261,12 +261,12 @@ async fn made_in_a_circle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let cells = Arc::new([OnceCell::new(), OnceCell::new()]);
         for me in 0..2_usize {
             let cells = cells.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let (own, other) = if BUG { (me, 1 - me) } else { (0, 1) };
                 let make = async || cells[other].get_or_init(&cx, async || 1).await.is_ok();
                 cells[own].get_or_init(&cx, async || u32::from(make().await)).await?;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })

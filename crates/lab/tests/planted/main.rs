@@ -10,6 +10,7 @@ mod cancel;
 mod data;
 mod locks;
 mod messages;
+mod operations;
 mod tasks;
 mod timing;
 mod wakes;

@@ -28,14 +28,14 @@ async fn lossy_select<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<u32>(2);
         let (tick, mut ticks) = channel::bounded::<()>(2);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let _ = tx.send(&cx, 1).await;
             let _ = tick.send(&cx, ()).await;
             let _ = tx.send(&cx, 2).await;
             Ok(())
-        }));
+        });
         let sum = sum.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let mut more = true;
             while more && BUG {
                 let mut work = Box::pin(handle(&cx, &mut rx, &sum));
@@ -62,7 +62,7 @@ async fn lossy_select<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await?;
@@ -77,7 +77,7 @@ async fn kept_permit<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let (tx, mut rx) = channel::bounded::<u32>(1);
         let (go, mut wait) = channel::oneshot::<()>();
         let other = tx.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             if BUG {
                 let Ok(permit) = tx.reserve(&cx).await else { return Ok(()) };
                 let _ = wait.recv(&cx).await;
@@ -87,16 +87,16 @@ async fn kept_permit<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 let _ = tx.send(&cx, 1).await;
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let _ = other.send(&cx, 2).await;
             let _ = go.send(());
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             while rx.next(&cx).await?.is_some() {}
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -109,14 +109,14 @@ async fn forgotten_reply<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let (tx, mut rx) = channel::bounded::<channel::oneshot::Reply<u32>>(2);
         for _ in 0..2 {
             let tx = tx.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let (reply, mut answer) = channel::oneshot();
                 let _ = tx.send(&cx, reply).await;
                 answer.recv(&cx).await.map_or(Ok(()), |_| Ok(()))
-            }));
+            });
         }
         drop(tx);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let mut aside = Vec::new();
             let mut served = 0;
             while let Some(reply) = rx.next(&cx).await? {
@@ -134,7 +134,7 @@ async fn forgotten_reply<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -145,14 +145,14 @@ planted!(forgotten_reply_is_found: forgotten_reply, Deadlock, 2, Proved);
 async fn ignored_lag<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::broadcast::<u32>(if BUG { 2 } else { 3 });
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             for number in [1, 2, 3] {
                 let _ = tx.send(number);
                 cx.yield_now().await;
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let mut sum = 0;
             loop {
                 match rx.recv(&cx).await {
@@ -163,7 +163,7 @@ async fn ignored_lag<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             }
             assert_eq!(sum, 6, "something was missed");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -174,7 +174,7 @@ planted!(ignored_lag_is_found: ignored_lag, Panic, 1, Proved);
 async fn missed_value<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::watch(false);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             while !*(if BUG { rx.borrow() } else { rx.borrow_and_update() }) {
                 cx.yield_now().await;
                 if BUG {
@@ -185,11 +185,11 @@ async fn missed_value<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let _ = tx.send(true);
             tx.closed(&cx).await
-        }));
+        });
         Ok(())
     })
     .await
@@ -200,14 +200,14 @@ planted!(missed_value_is_found: missed_value, Deadlock, 1, Proved);
 async fn empty_is_not_over<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<u32>(2);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             for number in [1, 2] {
                 cx.yield_now().await;
                 let _ = tx.send(&cx, number).await;
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let mut sum = 0;
             loop {
                 match rx.try_recv() {
@@ -221,7 +221,7 @@ async fn empty_is_not_over<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             }
             assert_eq!(sum, 3, "not all of them");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -233,10 +233,10 @@ async fn own_sender<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     let (tx, mut rx) = channel::unbounded::<u32>();
     cx.scope(async |s: Scope<Cancelled>| {
         let other = tx.clone();
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             let _ = other.send(1);
             Ok(())
-        }));
+        });
         if !BUG {
             drop(tx);
         }
@@ -253,13 +253,13 @@ async fn timeout_loses<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     let sum = Arc::new(AtomicU32::new(0));
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<u32>(1);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             cx.sleep(second).await?;
             let _ = tx.send(&cx, 1).await;
             Ok(())
-        }));
+        });
         let sum = sum.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             loop {
                 let taken = cx
                     .timeout(second, async |cx| {
@@ -276,7 +276,7 @@ async fn timeout_loses<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     Err(Some(_)) => cx.checkpoint()?,
                 }
             }
-        }));
+        });
         Ok(())
     })
     .await?;
@@ -293,7 +293,7 @@ async fn crossed_answers<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let answers = Arc::new(Mutex::new(answers));
         for number in [10, 20] {
             let (tx, answers) = (tx.clone(), answers.clone());
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 if BUG {
                     let _ = tx.send(&cx, number).await;
                 }
@@ -305,15 +305,15 @@ async fn crossed_answers<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                     assert_eq!(answer, number + 1, "the answer to another question");
                 }
                 Ok(())
-            }));
+            });
         }
         drop(tx);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             while let Some(number) = rx.next(&cx).await? {
                 let _ = back.send(&cx, number + 1).await;
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -325,7 +325,7 @@ async fn fed_back<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (there, mut here) = channel::bounded::<u32>(1);
         let (back, mut again) = channel::bounded::<u32>(1);
-        drop(s.task("first").spawn(async move |cx: Cx| {
+        s.task("first").spawn(async move |cx: Cx| {
             for number in 0..3 {
                 if BUG {
                     let _ = there.send(&cx, number).await;
@@ -346,15 +346,15 @@ async fn fed_back<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             drop(there);
             while again.next(&cx).await?.is_some() {}
             Ok(())
-        }));
-        drop(s.task("second").spawn(async move |cx: Cx| {
+        });
+        s.task("second").spawn(async move |cx: Cx| {
             while let Some(number) = here.next(&cx).await? {
                 for _ in 0..2 {
                     let _ = back.send(&cx, number).await;
                 }
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await

@@ -44,7 +44,7 @@ async fn after_the_scope<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     let over = Arc::new(Notify::new());
     let told = over.clone();
     cx.scope(async |s: Scope<Cancelled>| {
-        drop(s.spawn(async move |cx: Cx| told.notified(&cx).await));
+        s.spawn(async move |cx: Cx| told.notified(&cx).await);
         if !BUG {
             over.notify_one();
         }
@@ -97,19 +97,19 @@ async fn hot_retry<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let lock = Arc::new(Mutex::new(0));
         let other = lock.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let _guard = other.lock(&cx).await?;
             cx.yield_now().await;
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             if BUG {
-                while lock.try_lock().is_none() {}
+                while lock.try_lock().is_err() {}
             } else {
                 drop(lock.lock(&cx).await?);
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -121,18 +121,18 @@ async fn busy_wait<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let flag = Arc::new(AtomicBool::new(false));
         let told = flag.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             while !told.load(Relaxed) && !cx.is_cancelled() {
                 if !BUG {
                     cx.yield_now().await;
                 }
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |_cx: Cx| {
+        });
+        s.spawn(async move |_cx: Cx| {
             flag.store(true, Relaxed);
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -145,7 +145,7 @@ async fn after_you<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let wants = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
         for me in 0..2_usize {
             let wants = wants.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 wants[me].store(true, Relaxed);
                 cx.yield_now().await;
                 while wants[1 - me].load(Relaxed) && (BUG || me == 1) {
@@ -154,7 +154,7 @@ async fn after_you<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
                 wants[me].store(false, Relaxed);
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -166,12 +166,12 @@ planted!(after_you_is_found: after_you, Livelock, 2, Passes);
 async fn broken_promise<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<u32>(1);
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             cx.yield_now().await;
             let _ = tx.try_send(1);
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             let promise = cx.obligation().expect("the scope is open");
             cx.yield_now().await;
             match rx.try_recv() {
@@ -180,7 +180,7 @@ async fn broken_promise<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 Err(_) => promise.abort().expect("it is open"),
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -196,13 +196,13 @@ async fn spawn_order<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             first.store(true, Relaxed);
             Ok(())
         });
-        drop(s.task("second").priority(1).spawn(async move |_cx: Cx| {
+        s.task("second").priority(1).spawn(async move |_cx: Cx| {
             if !BUG {
                 let _ = task.await;
             }
             assert!(done.load(Relaxed), "the important one was not first");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -215,7 +215,7 @@ async fn over_too_early<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let (jobs, open) = (Arc::new(Mutex::new(vec![2])), Arc::new(AtomicU32::new(1)));
         let done = Arc::new(AtomicU32::new(0));
         let (left, all) = (open.clone(), done.clone());
-        drop(s.task("worker").spawn(async move |cx: Cx| {
+        s.task("worker").spawn(async move |cx: Cx| {
             while open.load(Relaxed) > 0 {
                 let Some(job) = jobs.lock(&cx).await?.pop() else { break };
                 done.fetch_add(1, Relaxed);
@@ -233,14 +233,14 @@ async fn over_too_early<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 }
             }
             Ok(())
-        }));
-        drop(s.task("judge").spawn(async move |cx: Cx| {
+        });
+        s.task("judge").spawn(async move |cx: Cx| {
             while left.load(Relaxed) > 0 {
                 cx.yield_now().await;
             }
             assert_eq!(all.load(Relaxed), 3, "over too early");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -252,7 +252,7 @@ async fn polls_under_a_lock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (lock, (tx, mut rx)) = (Arc::new(Mutex::new(0)), channel::bounded::<u32>(1));
         let other = lock.clone();
-        drop(s.task("poller").spawn(async move |cx: Cx| {
+        s.task("poller").spawn(async move |cx: Cx| {
             let guard = lock.lock(&cx).await?;
             if !BUG {
                 drop(guard);
@@ -261,12 +261,12 @@ async fn polls_under_a_lock<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 cx.yield_now().await;
             }
             Ok(())
-        }));
-        drop(s.task("sender").spawn(async move |cx: Cx| {
+        });
+        s.task("sender").spawn(async move |cx: Cx| {
             let _guard = other.lock(&cx).await?;
             let _ = tx.send(&cx, 1).await;
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await

@@ -22,7 +22,7 @@ async fn same_instant<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             done.store(true, Relaxed);
             Ok(())
         });
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             if BUG {
                 cx.sleep(SECOND).await?;
             } else {
@@ -30,7 +30,7 @@ async fn same_instant<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             }
             assert!(seen.load(Relaxed), "not done after a second");
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -83,18 +83,18 @@ async fn watchdog<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let fed = Arc::new(AtomicBool::new(false));
         let (food, bark) = (fed.clone(), barks.clone());
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             cx.sleep(SECOND).await?;
             food.store(true, Relaxed);
             Ok(())
-        }));
-        drop(s.spawn(async move |cx: Cx| {
+        });
+        s.spawn(async move |cx: Cx| {
             cx.sleep(if BUG { SECOND } else { SECOND + SECOND / 10 }).await?;
             if !fed.load(Relaxed) {
                 bark.fetch_add(1, Relaxed);
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await?;

@@ -16,19 +16,19 @@ async fn flag_then_wait<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let ready = Arc::new((Notify::new(), AtomicBool::new(false)));
         let other = ready.clone();
-        drop(s.spawn(async move |cx: Cx| {
+        s.spawn(async move |cx: Cx| {
             let early = ready.0.notified(&cx);
             if !ready.1.load(Relaxed) {
                 cx.yield_now().await;
                 if BUG { ready.0.notified(&cx).await? } else { early.await? }
             }
             Ok(())
-        }));
-        drop(s.spawn(async move |_cx: Cx| {
+        });
+        s.spawn(async move |_cx: Cx| {
             other.1.store(true, Relaxed);
             other.0.notify_waiters();
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -41,12 +41,12 @@ async fn one_for_two<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let gate = Arc::new((Notify::new(), AtomicBool::new(false)));
         for _ in 0..2 {
             let gate = gate.clone();
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 let told = gate.0.notified(&cx);
                 if gate.1.load(Relaxed) { Ok(()) } else { told.await }
-            }));
+            });
         }
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             gate.1.store(true, Relaxed);
             if BUG {
                 gate.0.notify_one()
@@ -54,7 +54,7 @@ async fn one_for_two<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 gate.0.notify_waiters()
             }
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -73,7 +73,7 @@ async fn one_waker_slot<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let event = Arc::new(Mutex::new(Event::default()));
         for _ in 0..2 {
             let event = event.clone();
-            drop(s.spawn(async move |_cx: Cx| {
+            s.spawn(async move |_cx: Cx| {
                 poll_fn(|cx| {
                     let mut event = event.lock().unwrap();
                     if event.set {
@@ -87,9 +87,9 @@ async fn one_waker_slot<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
                 })
                 .await;
                 Ok(())
-            }));
+            });
         }
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             let wakers = {
                 let mut event = event.lock().unwrap();
                 event.set = true;
@@ -97,7 +97,7 @@ async fn one_waker_slot<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             };
             wakers.into_iter().for_each(Waker::wake);
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -109,7 +109,7 @@ async fn no_waker<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let event = Arc::new(Mutex::new(Event::default()));
         let setter = event.clone();
-        drop(s.spawn(async move |_cx: Cx| {
+        s.spawn(async move |_cx: Cx| {
             poll_fn(|cx| {
                 let mut event = event.lock().unwrap();
                 if event.set {
@@ -122,8 +122,8 @@ async fn no_waker<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             })
             .await;
             Ok(())
-        }));
-        drop(s.spawn(async move |_cx: Cx| {
+        });
+        s.spawn(async move |_cx: Cx| {
             let wakers = {
                 let mut event = setter.lock().unwrap();
                 event.set = true;
@@ -131,7 +131,7 @@ async fn no_waker<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
             };
             wakers.into_iter().for_each(Waker::wake);
             Ok(())
-        }));
+        });
         Ok(())
     })
     .await
@@ -144,7 +144,7 @@ async fn one_too_many<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
         let barrier = Arc::new(Barrier::new(if BUG { 3 } else { 2 }));
         for _ in 0..2 {
             let barrier = barrier.clone();
-            drop(s.spawn(async move |cx: Cx| barrier.wait(&cx).await.map(|_| ())));
+            s.spawn(async move |cx: Cx| barrier.wait(&cx).await.map(|_| ()));
         }
         Ok(())
     })

@@ -32,10 +32,12 @@ impl Counts {
         }
     }
 
-    /// Parks one of the searchers.
-    pub(super) fn park(&mut self) -> ParkKind {
+    /// Parks one of the searchers, which may want to watch though nobody is Active at the moment:
+    /// then another gets up for the timers.
+    pub(super) fn park(&mut self, watches_on: bool) -> ParkKind {
         self.searching -= 1;
-        if self.active > 0 && !self.watching {
+        let watches = self.active > 0 || (watches_on && self.timers_covered);
+        if watches && !self.watching {
             self.watching = true;
             return ParkKind::Watch;
         }

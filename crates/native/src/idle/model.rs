@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::prim::{Arc, atomic::AtomicBool, race};
+use crate::reactor::presence::{Presence, Tick};
 use ParkKind::{Closed, Last, Sleep, Watch};
 use loom::{model::Builder, thread};
 
@@ -498,6 +499,50 @@ fn the_first_source_brings_a_sleeper_into_the_reactor() {
             };
             let (served, ()) = race(swap, worker, register);
             assert!(served);
+        });
+    }
+}
+
+/// Guards the fences of `Presence`: one worker leaves the reactor for a task that holds it up for
+/// ever just when the other, which ticks, finds that it is in there. The next event is seen.
+#[test]
+fn an_event_is_seen_though_the_worker_in_the_reactor_left_for_good() {
+    for swap in [false, true] {
+        loom::model(move || {
+            let idle = Arc::new(Idle::new(2));
+            let presence: &'static Presence = Box::leak(Box::default());
+            idle.start_search();
+            idle.start_search();
+            assert_eq!(idle.prepare_park(0), Sleep);
+            assert_eq!(idle.prepare_park(1), Last);
+            let inside = presence.enter();
+            let mut ticking = presence.tick().unwrap();
+            let leaves = {
+                let idle = idle.clone();
+                move || {
+                    drop(inside);
+                    idle.cancel_park(0);
+                    // As `Worker::call_others` does.
+                    if idle.found_work() && !presence.is_watched() {
+                        idle.notify_local();
+                    }
+                }
+            };
+            let ticks = move || {
+                loop {
+                    match ticking.next() {
+                        // The next tick is another time.
+                        Tick::Again => thread::yield_now(),
+                        Tick::Look => return,
+                        Tick::Stop => {
+                            drop(ticking);
+                            assert_eq!(idle.park(1, None), Woken::Notified);
+                            return;
+                        }
+                    }
+                }
+            };
+            race(swap, leaves, ticks);
         });
     }
 }

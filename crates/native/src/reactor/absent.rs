@@ -7,8 +7,15 @@ use std::time::Duration;
 
 use crate::parker::Interrupt;
 
+#[path = "presence.rs"]
+pub(crate) mod presence;
+
+use presence::Presence;
+
 #[derive(Debug, Default)]
-pub(crate) struct Reactor;
+pub(crate) struct Reactor {
+    pub(crate) presence: Presence,
+}
 
 impl Interrupt for Reactor {
     fn interrupt(&self) {}
@@ -20,24 +27,24 @@ impl Reactor {
         false
     }
 
-    pub(crate) fn watch(&self) -> Watching {
-        Watching
-    }
-
-    pub(crate) fn is_watched(&self) -> bool {
-        false
-    }
-
     pub(crate) fn enter(&self) -> Option<Driving<'_>> {
         None
+    }
+
+    pub(crate) fn new(_has_threads: bool) -> Reactor {
+        Reactor::default()
+    }
+
+    pub(crate) fn start_running(&self) {}
+
+    pub(crate) fn stop_running(&self) -> Vec<Waker> {
+        Vec::new()
     }
 
     pub(crate) fn close(&self) -> Vec<Waker> {
         Vec::new()
     }
 }
-
-pub(crate) struct Watching;
 
 /// Nobody is in there.
 pub(crate) struct Driving<'a>(Infallible, PhantomData<&'a Reactor>);

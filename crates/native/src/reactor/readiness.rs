@@ -2,21 +2,25 @@
 //!
 //! A word has a bit for each thing the operating system has told, and a count of how often it did.
 //! Whoever finds that a socket is not ready after all clears the bit, unless the count says that
-//! something was told since.
+//! something was told since. Everything else is under one lock: who waits, and which tenant of the
+//! place this is about. So nothing that is told of a socket that is gone reaches the one that has
+//! its place: that would be told of an end that never came, and would try for ever.
 //!
 //! # Why no wakeup is lost
-//! Who tells sets the bits, and then takes the waiters out under their lock. Who waits registers
+//! Who tells has the lock when it sets the bits and takes the waiters out. Who waits registers
 //! under the lock, and then looks at the bits once more before it releases that. If it has the lock
-//! first, it is among those who are taken out. If not, the lock orders its look after the bits.
+//! first, it is among those who are taken out. If not, the lock orders its look after the bits. The
+//! word itself is relaxed: what it tells of is in the operating system, and no memory of ours.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::task::Waker;
 
 use asx_runtime::net::{Direction, ReadyEvent, SocketWait};
 use asx_runtime::operation::{guard, is_task_waker};
 
+use super::slots::Token;
 use crate::prim::atomic::AtomicU32;
-use crate::prim::atomic::Ordering::{AcqRel, Acquire};
+use crate::prim::atomic::Ordering::Relaxed;
 use crate::prim::{Mutex, lock};
 
 /// Bytes have come, or a connection.
@@ -53,133 +57,192 @@ fn forgotten(direction: Direction) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
     word: AtomicU32,
+    /// Counts those who had the place. It is looked at under the lock.
+    tenant: AtomicU32,
     waiters: Mutex<Waiters>,
 }
 
-/// One who waits, and its number.
+/// What a socket does with its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It takes connections there.
+    Listener,
+    /// It is connected with that peer.
+    Connection,
+    /// It is bound there, for datagrams.
+    Datagrams,
+}
+
+/// What a socket is for, as dumps tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) role: Role,
+    pub(crate) address: SocketAddr,
+}
+
+impl About {
+    /// What one who waits in this direction waits for.
+    fn wait(self, direction: Direction) -> String {
+        let at = self.address;
+        match (self.role, direction) {
+            (Role::Listener, _) => format!("a connection to {at}"),
+            (Role::Connection, Direction::Read) => format!("bytes from {at}"),
+            (Role::Connection, Direction::Write) => format!("room for bytes to {at}"),
+            (Role::Datagrams, Direction::Read) => format!("a datagram to {at}"),
+            (Role::Datagrams, Direction::Write) => format!("room for a datagram from {at}"),
+        }
+    }
+}
+
+/// [`About`], as small as it is for most: every socket has one.
+#[derive(Clone, Copy, Debug, Default)]
+enum KnownAs {
+    /// It has no address that tells anything.
+    #[default]
+    Nothing,
+    V4(Role, SocketAddrV4),
+    /// It is with [`More`].
+    Elsewhere,
+}
+
+/// Who waits at a socket. Nearly always there is one, at most: a place takes little memory.
+#[derive(Debug, Default)]
+struct Waiters {
+    known_as: KnownAs,
+    /// The count of numbers that were given.
+    last: u32,
+    /// Of the first: its number, and its waker while it waits.
+    number: u32,
+    waker: Option<Waker>,
+    more: Option<Box<More>>,
+}
+
+/// What few sockets have.
+#[derive(Debug, Default)]
+struct More {
+    about: Option<About>,
+    waiters: Vec<Waiter>,
+}
+
+/// The bit of a number that tells its direction.
+const WRITES: u32 = 1 << 31;
+
+fn direction_of(number: u32) -> Direction {
+    if number & WRITES == 0 { Direction::Read } else { Direction::Write }
+}
+
 #[derive(Debug)]
 struct Waiter {
     number: u32,
     waker: Waker,
 }
 
-/// What a socket is for, as dumps tell it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum About {
-    /// It has no address that tells anything.
-    #[default]
-    Unknown,
-    /// It takes connections there.
-    Listener(SocketAddr),
-    /// It is connected with this peer.
-    Connection(SocketAddr),
-    /// It is bound there, for datagrams.
-    Datagrams(SocketAddr),
-}
-
-impl About {
-    /// What one who waits in this direction waits for.
-    fn wait(self, direction: Direction) -> String {
-        match (self, direction) {
-            (About::Unknown, Direction::Read) => String::from("a socket to be readable"),
-            (About::Unknown, Direction::Write) => String::from("a socket to be writable"),
-            (About::Listener(at), _) => format!("a connection to {at}"),
-            (About::Connection(peer), Direction::Read) => format!("bytes from {peer}"),
-            (About::Connection(peer), Direction::Write) => format!("room for bytes to {peer}"),
-            (About::Datagrams(at), Direction::Read) => format!("a datagram to {at}"),
-            (About::Datagrams(at), Direction::Write) => format!("room for a datagram from {at}"),
-        }
-    }
-}
-
-/// Nearly always there is one for each direction, at most.
-#[derive(Debug, Default)]
-struct Waiters {
-    about: About,
-    first: [Option<Waiter>; 2],
-    more: Vec<(Direction, Waiter)>,
-    numbers: u32,
-}
-
 impl Readiness {
-    /// A socket that was just made: whatever is tried first finds out.
-    pub(super) fn reset(&self, about: About) {
-        lock(&self.waiters).about = about;
-        let bits = READABLE | WRITABLE;
-        let mut word = self.word.load(Acquire);
-        loop {
-            let new = (word & !BITS).wrapping_add(TOLD) | bits;
-            match self.word.compare_exchange(word, new, AcqRel, Acquire) {
-                Ok(_) => return,
-                Err(other) => word = other,
-            }
-        }
+    /// A socket that was just made has the place: whatever is tried first finds out. The number of
+    /// the tenant.
+    pub(super) fn begin(&self, about: Option<About>) -> u32 {
+        lock(&self.waiters).describe(about);
+        // Nobody else has the place: this is no race.
+        let word = self.word.load(Relaxed);
+        self.word.store((word & !BITS).wrapping_add(TOLD) | READABLE | WRITABLE, Relaxed);
+        self.tenant.load(Relaxed)
+    }
+
+    /// The socket is gone: the wakers of those whose wait was forgotten, to be dropped where no
+    /// lock is held. Nothing that is told of it from now on counts.
+    pub(super) fn end(&self) -> Vec<Waker> {
+        let mut left = Vec::new();
+        let mut waiters = lock(&self.waiters);
+        self.tenant.store(self.tenant.load(Relaxed).wrapping_add(1), Relaxed);
+        waiters.take(Direction::Read, &mut left);
+        waiters.take(Direction::Write, &mut left);
+        waiters.more = None;
+        waiters.known_as = KnownAs::Nothing;
+        left
     }
 
     /// What it is ready for in a direction, if it is.
+    #[inline]
     pub(super) fn seen(&self, direction: Direction) -> Option<Seen> {
-        let word = self.word.load(Acquire);
+        let word = self.word.load(Relaxed);
         let is_gone = word & GONE != 0;
         (word & wanted(direction) != 0).then_some(Seen { ready: ReadyEvent(word & !BITS), is_gone })
     }
 
-    /// Registers a waker, in place of the last one of this number, unless the socket is ready now.
-    /// The old waker comes out, to be dropped where no lock is held.
-    pub(super) fn wait(&self, direction: Direction, number: &mut u32, waker: &Waker) -> Waited {
+    /// Registers a waker, in place of the last one of this number, unless the socket is ready now:
+    /// then it tells.
+    pub(super) fn wait(
+        &self,
+        direction: Direction,
+        number: &mut u32,
+        waker: &Waker,
+    ) -> Option<Seen> {
         let waker = waker.clone();
         let mut waiters = lock(&self.waiters);
         let old = waiters.add(direction, number, waker);
         let seen = self.seen(direction);
         drop(waiters);
-        Waited { seen, _old: old }
+        // Outside of the lock; its destructor may be the user's, and may panic.
+        guard::drop_waker(old);
+        seen
     }
 
     /// One who waited does not any more.
-    pub(super) fn leave(&self, direction: Direction, number: &mut u32) {
+    pub(super) fn leave(&self, number: &mut u32) {
         if *number == 0 {
             return;
         }
-        let left = lock(&self.waiters).remove(direction, *number);
+        let left = lock(&self.waiters).remove(*number);
         *number = 0;
-        // Outside of the lock; its destructor may be the user's, and may panic.
-        guard::drop_waker(left.map(|waiter| waiter.waker));
+        guard::drop_waker(left);
     }
 
     /// The tasks that wait, and for what. Wakers of others are left out: to clone one may be
     /// somebody's code, and is not done under a lock.
     pub(super) fn waits(&self, all: &mut Vec<SocketWait>) {
         let waiters = lock(&self.waiters);
-        for direction in [Direction::Read, Direction::Write] {
-            let first = waiters.first[direction as usize].as_ref();
-            let more = waiters.more.iter().filter(|(of, _)| *of == direction);
-            let those = first.into_iter().chain(more.map(|(_, waiter)| waiter));
-            for waiter in those.filter(|waiter| is_task_waker(&waiter.waker)) {
-                let waker = waiter.waker.clone();
-                all.push(SocketWait { waker, what: waiters.about.wait(direction) });
-            }
+        let first = waiters.waker.iter().map(|waker| (waiters.number, waker));
+        let more = waiters.more.iter().flat_map(|more| &more.waiters);
+        let those = first.chain(more.map(|waiter| (waiter.number, &waiter.waker)));
+        for (number, waker) in those.filter(|(_, waker)| is_task_waker(waker)) {
+            let direction = direction_of(number);
+            let what = match (waiters.about(), direction) {
+                (Some(about), direction) => about.wait(direction),
+                (None, Direction::Read) => String::from("a socket to be readable"),
+                (None, Direction::Write) => String::from("a socket to be writable"),
+            };
+            all.push(SocketWait { waker: waker.clone(), what });
         }
     }
 
-    /// Forgets who waits: their wakers, to be dropped where no lock is held.
-    pub(super) fn empty(&self) -> Vec<Waker> {
-        let mut left = Vec::new();
+    /// The system has told something of the one that has this token, if it is still here: those who
+    /// waited for it are to be woken.
+    pub(super) fn tell(&self, token: Token, bits: u32, woken: &mut Vec<Waker>) {
         let mut waiters = lock(&self.waiters);
-        waiters.take(Direction::Read, &mut left);
-        waiters.take(Direction::Write, &mut left);
-        left
+        if token.is_of(self.tenant.load(Relaxed)) {
+            self.set(&mut waiters, bits, woken);
+        }
     }
 
-    /// The system has told something: those who waited for it are to be woken.
-    pub(super) fn tell(&self, bits: u32, woken: &mut Vec<Waker>) {
-        let mut word = self.word.load(Acquire);
+    /// Whoever waits here looks again.
+    pub(super) fn tell_all(&self, woken: &mut Vec<Waker>) {
+        self.set(&mut lock(&self.waiters), READABLE | WRITABLE, woken);
+    }
+
+    /// The reactor is gone: whoever waits here, or will.
+    pub(super) fn tell_gone(&self, woken: &mut Vec<Waker>) {
+        self.set(&mut lock(&self.waiters), GONE, woken);
+    }
+
+    fn set(&self, waiters: &mut Waiters, bits: u32, woken: &mut Vec<Waker>) {
+        let mut word = self.word.load(Relaxed);
         loop {
             let new = word.wrapping_add(TOLD) | bits;
-            match self.word.compare_exchange(word, new, AcqRel, Acquire) {
+            match self.word.compare_exchange(word, new, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(other) => word = other,
             }
         }
-        let mut waiters = lock(&self.waiters);
         for direction in [Direction::Read, Direction::Write] {
             if bits & wanted(direction) != 0 {
                 waiters.take(direction, woken);
@@ -189,16 +252,20 @@ impl Readiness {
 
     /// It was not ready after all, unless more was told since it was seen.
     pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
-        let mut word = self.word.load(Acquire);
+        let mut word = self.word.load(Relaxed);
         while word & !BITS == seen.0 && word & forgotten(direction) != 0 {
             let new = word & !forgotten(direction);
-            match self.word.compare_exchange(word, new, AcqRel, Acquire) {
+            match self.word.compare_exchange(word, new, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(other) => word = other,
             }
         }
     }
 }
+
+/// The token of the first tenant of the first place.
+#[cfg(test)]
+const FIRST: Token = Token::FIRST;
 
 /// A socket is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,55 +275,73 @@ pub(super) struct Seen {
     pub(super) is_gone: bool,
 }
 
-/// A waker was registered.
-#[must_use = "the old waker is dropped with it, where no lock is held"]
-pub(super) struct Waited {
-    /// The socket is ready after all.
-    pub(super) seen: Option<Seen>,
-    _old: Option<Waker>,
-}
-
 impl Waiters {
+    fn describe(&mut self, about: Option<About>) {
+        self.known_as = match about {
+            None => KnownAs::Nothing,
+            Some(About { role, address: SocketAddr::V4(address) }) => KnownAs::V4(role, address),
+            Some(about) => {
+                self.more.get_or_insert_default().about = Some(about);
+                KnownAs::Elsewhere
+            }
+        };
+    }
+
+    fn about(&self) -> Option<About> {
+        match self.known_as {
+            KnownAs::Nothing => None,
+            KnownAs::V4(role, address) => Some(About { role, address: address.into() }),
+            KnownAs::Elsewhere => self.more.as_ref()?.about,
+        }
+    }
+
+    /// Puts a waker in; the old one of this number comes out.
     fn add(&mut self, direction: Direction, number: &mut u32, waker: Waker) -> Option<Waker> {
         if *number != 0
-            && let Some(waiter) = self.find(direction, *number)
+            && let Some(old) = self.find(*number)
         {
-            return Some(std::mem::replace(&mut waiter.waker, waker));
+            return Some(std::mem::replace(old, waker));
         }
         // Numbers come again after billions of waits: two of one number need not wait at a time.
-        self.numbers = self.numbers.wrapping_add(1).max(1);
-        *number = self.numbers;
-        let waiter = Waiter { number: *number, waker };
-        match &mut self.first[direction as usize] {
-            first @ None => *first = Some(waiter),
-            Some(_) => self.more.push((direction, waiter)),
+        self.last = (self.last.wrapping_add(1) & !WRITES).max(1);
+        *number = match direction {
+            Direction::Read => self.last,
+            Direction::Write => self.last | WRITES,
+        };
+        if self.waker.is_none() {
+            self.number = *number;
+            self.waker = Some(waker);
+        } else {
+            let more = self.more.get_or_insert_default();
+            more.waiters.push(Waiter { number: *number, waker });
         }
         None
     }
 
-    fn find(&mut self, direction: Direction, number: u32) -> Option<&mut Waiter> {
-        let first = self.first[direction as usize].as_mut();
-        let more = self.more.iter_mut().filter(|(of, _)| *of == direction);
-        let mut all = first.into_iter().chain(more.map(|(_, waiter)| waiter));
-        all.find(|waiter| waiter.number == number)
+    fn find(&mut self, number: u32) -> Option<&mut Waker> {
+        if self.number == number {
+            return self.waker.as_mut();
+        }
+        let mut more = self.more.iter_mut().flat_map(|more| &mut more.waiters);
+        more.find(|waiter| waiter.number == number).map(|waiter| &mut waiter.waker)
     }
 
-    fn remove(&mut self, direction: Direction, number: u32) -> Option<Waiter> {
-        let first = &mut self.first[direction as usize];
-        if first.as_ref().is_some_and(|first| first.number == number) {
-            return first.take();
+    fn remove(&mut self, number: u32) -> Option<Waker> {
+        if self.number == number {
+            return self.waker.take();
         }
-        let is_it =
-            |(of, waiter): &(Direction, Waiter)| *of == direction && waiter.number == number;
-        let at = self.more.iter().position(is_it)?;
-        Some(self.more.swap_remove(at).1)
+        let more = &mut self.more.as_mut()?.waiters;
+        let at = more.iter().position(|waiter| waiter.number == number)?;
+        Some(more.swap_remove(at).waker)
     }
 
     fn take(&mut self, direction: Direction, woken: &mut Vec<Waker>) {
-        woken.extend(self.first[direction as usize].take().map(|waiter| waiter.waker));
-        if !self.more.is_empty() {
-            let is_of = |(of, _): &mut (Direction, Waiter)| *of == direction;
-            woken.extend(self.more.extract_if(.., is_of).map(|(_, waiter)| waiter.waker));
+        if direction_of(self.number) == direction {
+            woken.extend(self.waker.take());
+        }
+        if let Some(more) = &mut self.more {
+            let is_of = |waiter: &mut Waiter| direction_of(waiter.number) == direction;
+            woken.extend(more.waiters.extract_if(.., is_of).map(|waiter| waiter.waker));
         }
     }
 }
@@ -266,7 +351,6 @@ mod model {
     use super::*;
     use crate::prim::{Arc, race};
     use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering::Relaxed;
     use std::task::Wake;
 
     #[derive(Default)]
@@ -291,16 +375,43 @@ mod model {
                     let waker = Waker::from(count.clone());
                     move || {
                         let mut number = 0;
-                        readiness.wait(Direction::Read, &mut number, &waker).seen.is_some()
+                        readiness.wait(Direction::Read, &mut number, &waker).is_some()
                     }
                 };
                 let telling = move || {
                     let mut woken = Vec::new();
-                    readiness.tell(READABLE, &mut woken);
+                    readiness.tell(FIRST, READABLE, &mut woken);
                     woken.into_iter().for_each(Waker::wake);
                 };
                 let (seen, ()) = race(swap, waiting, telling);
                 assert!(seen || count.0.load(Relaxed) == 1);
+            });
+        }
+    }
+
+    /// Guards that the tenant is compared under the lock: an event that is on its way to a socket
+    /// while that is closed, and another one gets its place, is not that one's.
+    #[test]
+    fn what_is_told_of_a_socket_that_is_gone_does_not_reach_the_next_one() {
+        for swap in [false, true] {
+            loom::model(move || {
+                let readiness = Arc::new(Readiness::default());
+                readiness.begin(None);
+                let telling = {
+                    let readiness = readiness.clone();
+                    move || readiness.tell(FIRST, READ_CLOSED, &mut Vec::new())
+                };
+                let replacing = {
+                    let readiness = readiness.clone();
+                    move || {
+                        assert!(readiness.end().is_empty());
+                        readiness.begin(None);
+                    }
+                };
+                race(swap, telling, replacing);
+                let seen = readiness.seen(Direction::Read).unwrap();
+                readiness.clear(Direction::Read, seen.ready);
+                assert_eq!(readiness.seen(Direction::Read), None);
             });
         }
     }
@@ -311,7 +422,7 @@ mod model {
         for swap in [false, true] {
             loom::model(move || {
                 let readiness = Arc::new(Readiness::default());
-                readiness.tell(READABLE, &mut Vec::new());
+                readiness.tell(FIRST, READABLE, &mut Vec::new());
                 let seen = readiness.seen(Direction::Read).unwrap();
                 let clearing = {
                     let readiness = readiness.clone();
@@ -319,7 +430,7 @@ mod model {
                 };
                 let telling = {
                     let readiness = readiness.clone();
-                    move || readiness.tell(READABLE, &mut Vec::new())
+                    move || readiness.tell(FIRST, READABLE, &mut Vec::new())
                 };
                 race(swap, clearing, telling);
                 assert!(readiness.seen(Direction::Read).is_some());
@@ -348,14 +459,35 @@ mod tests {
             (Direction::Write, c),
             (Direction::Read, d),
         ] {
-            assert_eq!(readiness.wait(direction, number, Waker::noop()).seen, None);
+            assert_eq!(readiness.wait(direction, number, Waker::noop()), None);
         }
-        readiness.tell(READABLE, &mut woken);
+        readiness.tell(FIRST, READABLE, &mut woken);
         assert_eq!(woken.len(), 3);
-        readiness.tell(WRITABLE, &mut woken);
+        readiness.tell(FIRST, WRITABLE, &mut woken);
         assert_eq!(woken.len(), 4);
-        readiness.tell(READ_CLOSED | WRITE_CLOSED, &mut woken);
+        readiness.tell(FIRST, READ_CLOSED | WRITE_CLOSED, &mut woken);
         assert_eq!(woken.len(), 4, "nobody waits");
+    }
+
+    #[test]
+    fn what_a_socket_is_for_is_known_until_it_is_gone() {
+        let readiness = Readiness::default();
+        for address in ["127.0.0.1:7", "[::1]:7"] {
+            let address: SocketAddr = address.parse().unwrap();
+            readiness.begin(Some(About { role: Role::Connection, address }));
+            assert_eq!(lock(&readiness.waiters).about().unwrap().address, address);
+            let told = lock(&readiness.waiters).about().unwrap().wait(Direction::Read);
+            assert_eq!(told, format!("bytes from {address}"));
+            // One more who waits, and does not any more.
+            let mut numbers = [number(), number()];
+            for number in &mut numbers {
+                let _ = readiness.wait(Direction::Read, number, Waker::noop());
+            }
+            numbers.iter_mut().for_each(|number| readiness.leave(number));
+            assert!(lock(&readiness.waiters).about().is_some());
+            assert!(readiness.end().is_empty());
+            assert!(lock(&readiness.waiters).about().is_none());
+        }
     }
 
     #[test]
@@ -367,34 +499,34 @@ mod tests {
                 let _ = readiness.wait(Direction::Read, number, Waker::noop());
             }
         }
-        readiness.leave(Direction::Read, &mut numbers[0]);
+        readiness.leave(&mut numbers[0]);
         assert_eq!(numbers[0], 0);
         let mut woken = Vec::new();
-        readiness.tell(READABLE, &mut woken);
+        readiness.tell(FIRST, READABLE, &mut woken);
         assert_eq!(woken.len(), 1);
         // It was taken out, and is registered anew under another number.
         let before = numbers[1];
         readiness.clear(Direction::Read, readiness.seen(Direction::Read).unwrap().ready);
-        assert_eq!(readiness.wait(Direction::Read, &mut numbers[1], Waker::noop()).seen, None);
+        assert_eq!(readiness.wait(Direction::Read, &mut numbers[1], Waker::noop()), None);
         assert_ne!(numbers[1], before);
     }
 
     #[test]
     fn only_what_was_seen_is_cleared_and_never_a_close() {
         let readiness = Readiness::default();
-        readiness.reset(About::Unknown);
+        readiness.begin(None);
         let seen = readiness.seen(Direction::Read).unwrap();
-        readiness.tell(READABLE, &mut Vec::new());
+        readiness.tell(FIRST, READABLE, &mut Vec::new());
         readiness.clear(Direction::Read, seen.ready);
         let seen = readiness.seen(Direction::Read).unwrap();
         readiness.clear(Direction::Read, seen.ready);
         assert_eq!(readiness.seen(Direction::Read), None);
         assert!(readiness.seen(Direction::Write).is_some());
-        readiness.tell(READ_CLOSED, &mut Vec::new());
+        readiness.tell(FIRST, READ_CLOSED, &mut Vec::new());
         let seen = readiness.seen(Direction::Read).unwrap();
         readiness.clear(Direction::Read, seen.ready);
         assert!(readiness.seen(Direction::Read).is_some_and(|seen| !seen.is_gone));
-        readiness.tell(GONE, &mut Vec::new());
+        readiness.tell_gone(&mut Vec::new());
         assert!(readiness.seen(Direction::Write).is_some_and(|seen| seen.is_gone));
     }
 }

@@ -60,7 +60,7 @@ fn a_result_nobody_wants() {
         let fuse = Fuse::default();
         for _ in 0..2 {
             let bomb = fuse.bomb();
-            drop(s.spawn(async move |_cx: Cx| Ok(bomb)));
+            s.spawn(async move |_cx: Cx| Ok(bomb));
         }
         until(cx, || fuse.blown() == 2).await;
         // The handles are dropped after the end, one of them in another task.
@@ -99,10 +99,10 @@ fn what_a_panic_carries() {
         assert!(matches!(outcome, Err(TaskError::Panicked(_))));
         drop(outcome);
         let bomb = fuse.bomb();
-        drop(s.spawn(async move |_cx: Cx| -> Result { panic_any(bomb) }));
+        s.spawn(async move |_cx: Cx| -> Result { panic_any(bomb) });
         until(cx, || fuse.blown() == 2).await;
         let chain = fuse.clone();
-        drop(s.spawn(async move |_cx: Cx| -> Result { panic_any(Chain(chain)) }));
+        s.spawn(async move |_cx: Cx| -> Result { panic_any(Chain(chain)) });
         until(cx, || fuse.blown() == 4).await;
     });
 }
@@ -117,7 +117,7 @@ fn local_values() {
         let mut inner = Box::pin(cx.with_local(&FIRST, fuse.bomb(), async |cx| {
             cx.with_local(&SECOND, fuse.bomb(), async |cx| {
                 cx.scope(async |s: Scope<Cancelled>| {
-                    drop(s.spawn(async |cx: Cx| cx.sleep(600.secs()).await));
+                    s.spawn(async |cx: Cx| cx.sleep(600.secs()).await);
                     cx.sleep(600.secs()).await
                 })
                 .await

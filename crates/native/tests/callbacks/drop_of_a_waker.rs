@@ -33,7 +33,7 @@ fn that_another_takes_the_place_of() {
         begin_owned(pin!(&mut task), fuse.waker_bomb());
         assert_eq!(task.await.unwrap(), 7);
         let mut inner = pin!(cx.scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(short));
+            s.spawn(short);
             Ok(3)
         }));
         begin_owned(inner.as_mut(), fuse.waker_bomb());
@@ -112,5 +112,28 @@ fn of_who_gives_up() {
         begin_owned(pin!(sync::Notify::new().notified(cx)), fuse.waker_bomb());
         begin_owned(pin!(cx.stopping()), fuse.waker_bomb());
         until(cx, || fuse.blown() == 6).await;
+    });
+}
+
+/// One that another takes the place of, one whose wait ends, and one whose wait is forgotten.
+#[cfg(unix)]
+#[test]
+fn of_who_waited_at_a_socket() {
+    contained(callbacks(3), async |cx, _| {
+        let fuse = Fuse::default();
+        let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let socket = watched(cx, &near);
+        let wait = |slot: &mut WaitSlot, waker: Waker| {
+            assert!(socket.poll_ready(Direction::Read, slot, &waker).is_pending());
+        };
+        let mut slots = [WaitSlot::default(), WaitSlot::default()];
+        wait(&mut slots[0], fuse.waker_bomb());
+        wait(&mut slots[0], fuse.waker_bomb());
+        assert_eq!(fuse.blown(), 1);
+        socket.leave(Direction::Read, &mut slots[0]);
+        assert_eq!(fuse.blown(), 2);
+        wait(&mut slots[1], fuse.waker_bomb());
+        drop(socket);
+        assert_eq!(fuse.blown(), 3);
     });
 }

@@ -6,13 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use asx_kernel::lanes::Suggestion;
 use asx_native::{Governor, Handle, Runtime, View};
 use asx_runtime::channel::{self, ChannelExt};
+use asx_runtime::net::{Direction, Socket, WaitSlot};
 use asx_runtime::sync;
 use asx_runtime::time::DurationExt;
 use asx_runtime::{Cancelled, Cx, Local, Outcome, Policy, Restart, Scope, TaskError, group};
@@ -102,6 +103,16 @@ fn contained_on(runtime: &Runtime, program: impl AsyncFn(&Cx, &Scope<Cancelled>)
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
+/// A socket that is not ready to be read, as far as anybody knows.
+#[cfg(unix)]
+fn watched(cx: &Cx, fd: &std::os::unix::net::UnixStream) -> Arc<dyn Socket> {
+    let socket = cx.net().unwrap().watch(std::os::fd::AsFd::as_fd(fd)).unwrap();
+    let ready = socket.poll_ready(Direction::Read, &mut WaitSlot::default(), Waker::noop());
+    let Poll::Ready(Ok(seen)) = ready else { panic!("worth a try at first") };
+    socket.clear_ready(Direction::Read, seen);
+    socket
+}
+
 /// As many tasks as there are workers run at the same time.
 fn all_workers_live(runtime: &Runtime, workers: usize) {
     let _watchdog = Watchdog::new(runtime.handle());
@@ -110,10 +121,10 @@ fn all_workers_live(runtime: &Runtime, workers: usize) {
         cx.scope(async |s| {
             for _ in 0..workers {
                 let all = all.clone();
-                drop(s.spawn(async move |_cx: Cx| {
+                s.spawn(async move |_cx: Cx| {
                     all.wait();
                     Ok(())
-                }));
+                });
             }
             Ok(())
         })
@@ -348,7 +359,7 @@ fn blocking_jobs() {
         let job = s.spawn_blocking(move || -> Result { own.blow("job") });
         assert_eq!(panic_of(job.await), "job");
         let bomb = fuse.bomb();
-        drop(s.spawn_blocking(move || Ok(bomb)));
+        s.spawn_blocking(move || Ok(bomb));
         until(cx, || fuse.blown() == 2).await;
         assert_eq!(s.spawn_blocking(|| Ok(7)).await.unwrap(), 7);
     });
@@ -373,11 +384,11 @@ fn governors() {
                 for timed in [true, false] {
                     let (ends, task) = (ends.clone(), s.task("busy"));
                     let task = if timed { task.within(600.secs()) } else { task };
-                    drop(task.spawn(async move |cx: Cx| {
+                    task.spawn(async move |cx: Cx| {
                         cx.yield_now().await;
                         ends.fetch_add(1, SeqCst);
                         Ok(())
-                    }));
+                    });
                 }
                 cx.yield_now().await;
             }

@@ -17,7 +17,7 @@ fn of_who_awaits_a_scope() {
     contained(callbacks(1), async |cx, _| {
         let fuse = Fuse::default();
         let mut inner = pin!(cx.scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(short));
+            s.spawn(short);
             Ok(3)
         }));
         begin(inner.as_mut(), &fuse.waker());
@@ -35,11 +35,11 @@ fn of_the_body_of_a_scope_that_is_cancelled() {
         let mut inner = pin!(cx.try_scope(async |s: Scope<Cancelled>| {
             for _ in 0..2 {
                 let ended = ended.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     cx.cancelled().await;
                     ended.fetch_add(1, SeqCst);
                     Ok(())
-                }));
+                });
             }
             *scope.lock().unwrap() = Some(s);
             std::future::pending::<Result>().await
@@ -65,6 +65,25 @@ fn of_who_sleeps() {
         for sleep in sleeps {
             sleep.await.unwrap();
         }
+    });
+}
+
+/// The other one is woken too, and the socket is ready for whoever asks next.
+#[cfg(unix)]
+#[test]
+fn of_who_waits_at_a_socket() {
+    contained(callbacks(2), async |cx, _| {
+        let fuse = Fuse::default();
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let socket = watched(cx, &near);
+        let mut slots = [WaitSlot::default(), WaitSlot::default()];
+        for slot in &mut slots {
+            assert!(socket.poll_ready(Direction::Read, slot, &fuse.waker()).is_pending());
+        }
+        std::io::Write::write_all(&mut far, b"news").unwrap();
+        until(cx, || fuse.blown() == 2).await;
+        let ready = socket.poll_ready(Direction::Read, &mut slots[0], Waker::noop());
+        assert!(matches!(ready, Poll::Ready(Ok(_))));
     });
 }
 
@@ -234,11 +253,11 @@ fn of_bodies_whose_scopes_are_cancelled_together() {
                 let open = |_| {
                     Box::pin(cx.try_scope(async |s: Scope<Cancelled>| {
                         let done = done.clone();
-                        drop(s.spawn(async move |cx: Cx| {
+                        s.spawn(async move |cx: Cx| {
                             cx.cancelled().await;
                             done.fetch_add(1, SeqCst);
                             Ok(())
-                        }));
+                        });
                         std::future::pending::<Result>().await
                     }))
                 };

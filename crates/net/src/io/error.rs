@@ -14,8 +14,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// where that is asked for. A cancel survives the way through `std::io::Error`:
 ///
 /// ```
-/// use asx_net::io;
-/// # use asx_runtime::Cancelled;
+/// use asx::io;
+/// # use asx::Cancelled;
 /// # fn there_and_back(cancelled: Cancelled) {
 /// let error = std::io::Error::from(io::Error::Cancelled(cancelled));
 /// assert!(error.get_ref().is_some_and(|inner| inner.is::<Cancelled>()));

@@ -111,8 +111,8 @@ impl From<FrameError> for Error {
 /// Sends frames in two phases; see the [module](crate::io).
 ///
 /// ```
-/// use asx_net::{Cx, TcpStream, io};
-/// use asx_net::io::{FrameError, FrameReader, FrameWriter};
+/// use asx::{Cx, io, net::TcpStream};
+/// use asx::io::{FrameError, FrameReader, FrameWriter};
 ///
 /// /// Sends a request and waits for its answer.
 /// async fn ask(

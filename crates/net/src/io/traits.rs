@@ -10,7 +10,7 @@ use crate::io::{Error, Result, WriteAllError};
 /// Bytes come out of it.
 ///
 /// ```
-/// use asx_net::{Cx, io};
+/// use asx::{Cx, io};
 ///
 /// /// A reader that answers each read with one letter.
 /// struct Letters(std::ops::RangeInclusive<u8>);

@@ -117,7 +117,7 @@ impl Socket for Scripted {
 /// Polls a read of eight bytes as often as there are scripts, and drops it: what it answered last,
 /// and what the socket was asked.
 fn run(
-    short: Short,
+    transport: Transport,
     ready: &[bool],
     reads: Vec<io::Result<usize>>,
     polls: usize,
@@ -131,7 +131,7 @@ fn run(
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let answer = runtime.block_on(async |cx: Cx| {
         let mut buffer = [0; 8];
-        let mut read = SocketOp::new(&cx, &socket, ReadInto { buffer: &mut buffer, short });
+        let mut read = SocketOp::new(&cx, &socket, ReadInto { buffer: &mut buffer, transport });
         let mut answer = None;
         for _ in 0..polls {
             answer = poll_once(&mut read).await;
@@ -143,24 +143,25 @@ fn run(
 
 #[test]
 fn a_short_read_of_tcp_clears_readiness_without_another_try() {
-    let (answer, log) = run(Short::Exhausted, &[true], vec![Ok(3)], 1);
+    let (answer, log) = run(Transport::Tcp, &[true], vec![Ok(3)], 1);
     assert_eq!(answer.unwrap().unwrap(), 3);
     assert_eq!(log, ["ready", "read", "clear 7"]);
 }
 
 #[test]
 fn a_full_read_an_end_and_a_short_datagram_leave_readiness_as_it_is() {
-    for (short, count) in [(Short::Exhausted, 8), (Short::Exhausted, 0), (Short::Normal, 3)] {
-        let (answer, log) = run(short, &[true], vec![Ok(count)], 1);
+    for (transport, count) in [(Transport::Tcp, 8), (Transport::Tcp, 0), (Transport::Datagrams, 3)]
+    {
+        let (answer, log) = run(transport, &[true], vec![Ok(count)], 1);
         assert_eq!(answer.unwrap().unwrap(), count);
-        assert_eq!(log, ["ready", "read"], "{short:?} {count}");
+        assert_eq!(log, ["ready", "read"], "{transport:?} {count}");
     }
 }
 
 #[test]
 fn a_try_that_would_block_clears_and_waits_and_an_interrupted_one_is_repeated() {
     let reads = vec![Err(ErrorKind::WouldBlock.into()), Err(ErrorKind::Interrupted.into()), Ok(8)];
-    let (answer, log) = run(Short::Exhausted, &[true, false, true, true], reads, 2);
+    let (answer, log) = run(Transport::Tcp, &[true, false, true, true], reads, 2);
     assert_eq!(answer.unwrap().unwrap(), 8);
     let expected = ["ready", "read", "clear 7", "waits", "ready", "read", "ready", "read", "leave"];
     assert_eq!(log, expected);
@@ -168,14 +169,15 @@ fn a_try_that_would_block_clears_and_waits_and_an_interrupted_one_is_repeated() 
 
 #[test]
 fn an_operation_that_is_dropped_while_it_waits_leaves_its_place_and_tries_nothing() {
-    let (answer, log) = run(Short::Exhausted, &[false], vec![Ok(8)], 1);
+    let (answer, log) = run(Transport::Tcp, &[false], vec![Ok(8)], 1);
     assert!(answer.is_none());
     assert_eq!(log, ["waits", "leave"]);
 }
 
 #[test]
 fn other_errors_are_answers() {
-    let (answer, log) = run(Short::Normal, &[true], vec![Err(ErrorKind::BrokenPipe.into())], 1);
+    let (answer, log) =
+        run(Transport::Datagrams, &[true], vec![Err(ErrorKind::BrokenPipe.into())], 1);
     assert_eq!(answer.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
     assert_eq!(log, ["ready", "read"]);
 }
@@ -190,7 +192,7 @@ fn a_cancelled_operation_does_not_touch_its_socket() {
             .scope(async |s| {
                 s.cancel("now");
                 let mut buffer = [0; 8];
-                let attempt = ReadInto { buffer: &mut buffer, short: Short::Normal };
+                let attempt = ReadInto { buffer: &mut buffer, transport: Transport::Datagrams };
                 let read = SocketOp::new(&cx, &socket, attempt).await;
                 assert!(read.unwrap_err().is_cancelled());
                 Ok(())
@@ -199,4 +201,16 @@ fn a_cancelled_operation_does_not_touch_its_socket() {
         ended.unwrap();
     });
     assert!(scripted.log().is_empty());
+}
+
+#[test]
+fn a_count_is_short_only_if_the_system_could_have_moved_more() {
+    let tcp = |moved, asked| Transport::Tcp.attempted(moved, asked).exhausted;
+    assert!(tcp(7, 8) && !tcp(8, 8) && !tcp(0, 8));
+    assert!(!tcp(MOST_BYTES, usize::MAX) && tcp(MOST_BYTES - 1, usize::MAX));
+    assert!(Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS).exhausted);
+    assert!(!Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS + 1).exhausted);
+    for other in [Transport::UnixStream, Transport::Datagrams] {
+        assert!(!other.attempted(7, 8).exhausted);
+    }
 }

@@ -2,9 +2,11 @@
 //!
 //! An index of a thing is one more than its place in its table, so that 0 is none.
 
+use crate::cause::{Cause, TEARDOWN};
 use crate::json::Json;
+use crate::notes::Note;
 use crate::run::Run;
-use crate::story::{Interval, Life, LinkKind, Story};
+use crate::story::{Interval, Life, LinkKind, Story, Stretch};
 use asx_kernel::journal::{Event, EventKind, Field};
 use asx_trace::{Class, Value};
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ pub(super) fn data(run: &Run, story: &Story) -> String {
     json.object(|json| {
         write_header(json, run);
         write_verdict(json, run);
+        write_failure(json, run);
         write_events(json, run, story);
         write_things(json, run, story);
         write_between(json, run);
@@ -38,7 +41,8 @@ fn write_header(json: &mut Json, run: &Run) {
     // As a text: a seed is no number to count with.
     json.key("seed").text(&header.seed.to_string()).key("workers").number(header.workers);
     json.key("complete").flag(header.complete).key("codec").text(run.codec.name());
-    json.key("meta").list(&header.meta, |json, (name, value)| {
+    let meta = header.meta.iter().filter(|(name, _)| !Cause::is_part(name));
+    json.key("meta").list(meta, |json, (name, value)| {
         json.list([name, value], |json, text| {
             json.text(text);
         });
@@ -56,6 +60,32 @@ fn write_verdict(json: &mut Json, run: &Run) {
             json.text(text);
         });
     });
+}
+
+/// Why the run failed, and from which event on the lab only ended what was left of it.
+fn write_failure(json: &mut Json, run: &Run) {
+    let header = &run.header;
+    json.key("failure");
+    match Cause::of(header) {
+        None => drop(json.raw("null")),
+        Some(cause) => drop(json.object(|json| {
+            let Cause { kind, message, task, place, step, detail, changes, replay } = &cause;
+            json.key("kind").text(kind).key("message").text(message);
+            for (name, part) in
+                [("task", task), ("place", place), ("step", step), ("replay", replay)]
+            {
+                json.key(name).text(part.as_deref().unwrap_or_default());
+            }
+            for (name, lines) in [("detail", detail), ("changes", changes)] {
+                json.key(name).list(lines, |json, line| {
+                    json.text(line);
+                });
+            }
+        })),
+    }
+    let teardown = header.meta.iter().find(|(name, _)| name == TEARDOWN);
+    let first = teardown.and_then(|(_, seq)| run.index_of(seq.parse().ok()?));
+    json.key("teardown").maybe(first.map(|first| first as u64));
 }
 
 /// Words and kinds get a number when they are first met.
@@ -197,6 +227,23 @@ fn write_things(json: &mut Json, run: &Run, story: &Story) {
             write_interval(json, obligation);
         });
     });
+    json.key("sockets").list(&story.sockets.items, |json, socket| {
+        json.list([()], |json, ()| {
+            label(json, Class::Socket, socket.number);
+            json.list(&socket.spans, |json, span| {
+                json.text(span.state).index(span.from).index(span.to);
+            });
+        });
+    });
+    json.key("waits").list(&story.waits, |json, wait| {
+        json.list([()], |json, ()| {
+            label(json, Class::Socket, wait.number);
+            write_interval(json, wait);
+        });
+    });
+    for (name, stretches) in [("parked", &story.parked), ("held", &story.holds)] {
+        json.key(name).list(stretches, |json, stretch| write_stretch(json, stretch, story));
+    }
     json.key("deciders").list(&story.workers, |json, worker| {
         json.number(*worker);
     });
@@ -221,6 +268,14 @@ fn write_interval(json: &mut Json, interval: &Interval) {
     };
 }
 
+fn write_stretch(json: &mut Json, stretch: &Stretch, story: &Story) {
+    let Stretch { task, from, to, brief, whole } = stretch;
+    json.list([()], |json, ()| {
+        write_place(json, story.tasks.find(*task));
+        json.index(*from).index(*to).text(brief).text(whole);
+    });
+}
+
 /// What stands between events: each with the index of the event it came before.
 fn write_between(json: &mut Json, run: &Run) {
     json.key("choices").list(&run.choices, |json, (at, choice)| {
@@ -229,7 +284,9 @@ fn write_between(json: &mut Json, run: &Run) {
             json.number(choice.count).number(choice.picked);
         });
     });
-    json.key("hosts").list(&run.hosts, |json, (at, host)| {
+    // What is on the tracks of tasks is not told again.
+    let hosts = run.hosts.iter().filter(|(_, host)| Note::of(host).is_none());
+    json.key("hosts").list(hosts, |json, (at, host)| {
         json.list([()], |json, ()| {
             json.index(*at).number(host.seq).text(&host.kind);
             for (name, value) in &host.fields {

@@ -16,12 +16,13 @@ const TEMPLATE: &str = include_str!("../../page/page.html");
 const STYLE: &str = include_str!("../../page/style.css");
 
 /// The program, in the order in which its parts need each other.
-const PROGRAM: [&str; 7] = [
+const PROGRAM: [&str; 8] = [
     include_str!("../../page/data.js"),
     include_str!("../../page/rows.js"),
     include_str!("../../page/view.js"),
     include_str!("../../page/draw.js"),
     include_str!("../../page/panel.js"),
+    include_str!("../../page/cause.js"),
     include_str!("../../page/input.js"),
     include_str!("../../page/main.js"),
 ];

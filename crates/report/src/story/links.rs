@@ -2,12 +2,17 @@
 //!
 //! A message is known by its channel and its order. A wake is what first made a task runnable
 //! again before its next decision: its spawn, its timer, its cancel, a slot it had waited for. A
-//! cancel goes from a region to what is in it. Other causes are not in a trace.
+//! cancel goes from a region to what is in it. Bytes of a connection are known by their place among
+//! all that went that way. Other causes are not in a trace.
 
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::task::TaskState;
 use std::collections::{BTreeMap, VecDeque};
+
+use crate::run::Run;
+use asx_kernel::io::IoOp;
+use asx_trace::Class;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkKind {
@@ -33,6 +38,10 @@ pub(super) struct Links {
     /// The last cancel of a region.
     cancelled: BTreeMap<u64, usize>,
     parents: BTreeMap<u64, u64>,
+    /// The other end of each connection of which both ends are in the trace.
+    peers: BTreeMap<u64, u64>,
+    /// What was written to each socket.
+    written: BTreeMap<u64, Bytes>,
 }
 
 #[derive(Default)]
@@ -44,7 +53,20 @@ struct Queue {
     waiting: VecDeque<u64>,
 }
 
+/// The bytes that went one way.
+#[derive(Default)]
+struct Bytes {
+    /// The writes that are not read entirely, each with how much there was after it.
+    writes: VecDeque<(usize, u64)>,
+    written: u64,
+    read: u64,
+}
+
 impl Links {
+    pub(super) fn of(run: &Run) -> Links {
+        Links { peers: peers(run), ..Links::default() }
+    }
+
     pub(super) fn look(&mut self, at: usize, event: &Event) {
         let task = event.subject.task;
         let region = event.subject.region;
@@ -87,6 +109,20 @@ impl Links {
             {
                 let cause = region.and_then(|region| self.cancelled.get(&region)).copied();
                 self.link(LinkKind::Cancel, cause, at);
+            }
+            EventKind::IoDone { socket, op: IoOp::Write, bytes } => {
+                let way = self.written.entry(socket).or_default();
+                way.written = way.written.saturating_add(bytes);
+                way.writes.push_back((at, way.written));
+            }
+            EventKind::IoDone { socket, op: IoOp::Read, bytes: bytes @ 1.. } => {
+                let Some(peer) = self.peers.get(&socket) else { return };
+                let way = self.written.entry(*peer).or_default();
+                // The write with the first of these bytes, if it was written down before.
+                while way.writes.pop_front_if(|(_, end)| *end <= way.read).is_some() {}
+                way.read = way.read.saturating_add(bytes);
+                let write = way.writes.front().map(|(write, _)| *write);
+                self.link(LinkKind::Message, write, at);
             }
             _ => {}
         }
@@ -134,6 +170,17 @@ impl Links {
     pub(super) fn finish(self) -> Vec<Link> {
         self.links
     }
+}
+
+/// The two ends of each connection, by their names: one is where the other leads to.
+fn peers(run: &Run) -> BTreeMap<u64, u64> {
+    let sockets = run.labels.iter().filter(|((class, _), _)| *class == Class::Socket);
+    let ends = sockets.filter_map(|((_, number), name)| Some((name.split_once(" -> ")?, *number)));
+    let ends: BTreeMap<(&str, &str), u64> = ends.collect();
+    let other = |((from, to), number): (&(&str, &str), &u64)| {
+        ends.get(&(*to, *from)).map(|peer| (*number, *peer))
+    };
+    ends.iter().filter_map(other).collect()
 }
 
 /// Whether the cancel came from the region above, with a cause of its own.

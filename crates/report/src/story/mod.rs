@@ -7,6 +7,8 @@
 mod channel;
 mod links;
 mod polls;
+mod socket;
+mod tasks;
 
 use crate::run::Run;
 use asx_kernel::journal::{Event, EventKind};
@@ -15,7 +17,9 @@ use asx_kernel::outcome::Severity;
 pub(crate) use channel::Channel;
 pub(crate) use links::{Link, LinkKind};
 pub(crate) use polls::Poll;
+pub(crate) use socket::{Socket, socket_of};
 use std::collections::BTreeMap;
+pub(crate) use tasks::Stretch;
 
 /// A stretch of one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub(crate) struct Life {
     pub(crate) outcome: Option<Severity>,
 }
 
-/// A timer or an obligation.
+/// A timer, an obligation or a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) number: u64,
@@ -83,6 +87,12 @@ pub(crate) struct Story {
     pub(crate) channels: Table<Channel>,
     pub(crate) timers: Table<Interval>,
     pub(crate) obligations: Table<Interval>,
+    pub(crate) sockets: Table<Socket>,
+    /// Waits at sockets, by the socket's number.
+    pub(crate) waits: Vec<Interval>,
+    /// What tasks wait for and hold, where the host has noted it.
+    pub(crate) parked: Vec<Stretch>,
+    pub(crate) holds: Vec<Stretch>,
     pub(crate) polls: Vec<Poll>,
     pub(crate) links: Vec<Link>,
     /// The workers that decided something, in order.
@@ -93,17 +103,27 @@ impl Story {
     pub(crate) fn of(run: &Run) -> Story {
         let mut story = Story::default();
         let mut polls = polls::Polls::default();
-        let mut links = links::Links::default();
+        let mut links = links::Links::of(run);
+        let mut waits = socket::Waits::default();
         for (at, event) in run.events.iter().enumerate() {
             story.mention(event);
             story.follow(at, event);
             polls.look(at, event);
             links.look(at, event);
+            if let Some(socket) = socket_of(event.kind) {
+                let place = story.sockets.find_or(socket, || Socket::new(socket));
+                story.sockets.items[place].look(at, event.kind);
+                let task = event.subject.task.and_then(|task| story.tasks.find(task));
+                waits.look(at, task, event.kind);
+            }
         }
+        story.sockets.items.iter_mut().for_each(|socket| socket.stop(run.events.len()));
+        story.waits = waits.finish();
         for life in story.tasks.items.iter_mut().chain(&mut story.regions.items) {
             life.stop(run.events.len());
         }
         (story.polls, story.links) = (polls.finish(), links.finish());
+        (story.parked, story.holds) = tasks::of(run, &story.polls);
         story.workers = story.polls.iter().map(|poll| poll.worker).collect();
         story.workers.sort_unstable();
         story.workers.dedup();

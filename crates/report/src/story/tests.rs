@@ -7,11 +7,17 @@ use std::fmt::Write;
 
 /// A run of events given as `kind task=.. field=..`, one a line.
 fn story(lines: &str) -> Story {
+    story_with("", lines)
+}
+
+/// The same with other records before.
+fn story_with(before: &str, lines: &str) -> Story {
     let mut text = String::from(
         "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
          \"program\":\"p\",\"host\":\"h\",\"seed\":0,\
          \"workers\":2,\"complete\":true,\"meta\":{}}\n",
     );
+    text.push_str(before);
     for (seq, line) in lines.trim().lines().enumerate() {
         let (kind, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let given: Vec<_> =
@@ -197,4 +203,61 @@ fn timers_and_obligations_end_once_and_channels_count() {
     let levels: Vec<_> =
         channel.levels.iter().map(|level| (level.queued, level.reserved, level.waiting)).collect();
     assert_eq!(levels, [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1), (0, 0, 1), (0, 0, 1)]);
+}
+
+#[test]
+fn sockets_live_from_open_to_close_and_waits_end_with_their_operation() {
+    let story = story(
+        "socket_opened socket=1 how=listen of=null
+         socket_opened socket=2 how=connect of=null
+         io_waiting socket=2 way=write
+         io_done socket=2 op=connect bytes=0
+         io_waiting socket=1 way=read
+         socket_opened socket=3 how=accept of=1
+         io_waiting socket=3 way=read
+         io_left socket=3 way=read
+         io_waiting socket=3 way=read
+         io_failed socket=3 op=read error=connection_reset
+         socket_ended socket=2 way=write
+         socket_closed socket=2
+         io_waiting socket=1 way=read
+         io_failed socket=4 op=listen error=addr_in_use",
+    );
+    let spans = |at: usize| {
+        let spans = story.sockets.items[at].spans.iter();
+        spans.map(|span| (span.state, span.from, span.to)).collect::<Vec<_>>()
+    };
+    assert_eq!(spans(0), [("Open", 0, 14)]);
+    assert_eq!(spans(1), [("Connecting", 1, 3), ("Open", 3, 10), ("Closing", 10, 11)]);
+    assert_eq!(spans(2), [("Open", 5, 14)]);
+    assert_eq!(spans(3), []);
+    let waits: Vec<_> = story.waits.iter().map(|wait| (wait.number, wait.from, wait.end)).collect();
+    let expected = [
+        (2, 2, Some((3, "done"))),
+        (1, 4, Some((5, "done"))),
+        (3, 6, Some((7, "left"))),
+        (3, 8, Some((9, "failed"))),
+        (1, 12, None),
+    ];
+    assert_eq!(waits, expected);
+}
+
+#[test]
+fn a_read_is_linked_to_the_write_that_gave_its_first_byte() {
+    let names = "{\"record\":\"label\",\"class\":\"socket\",\"number\":1,\"text\":\"a -> b\"}\n\
+                 {\"record\":\"label\",\"class\":\"socket\",\"number\":2,\"text\":\"b -> a\"}\n";
+    let story = story_with(
+        names,
+        "io_done socket=1 op=write bytes=4
+         io_done socket=1 op=write bytes=4
+         io_done socket=2 op=read bytes=3
+         io_done socket=2 op=read bytes=2
+         io_done socket=2 op=read bytes=3
+         io_done socket=2 op=read bytes=0
+         io_done socket=2 op=read bytes=1
+         io_done socket=1 op=write bytes=1
+         io_done socket=1 op=read bytes=1",
+    );
+    // The last byte was read before its write was written down; nothing was written back.
+    assert_eq!(links(&story, LinkKind::Message), [(0, 2), (0, 3), (1, 4)]);
 }

@@ -11,7 +11,8 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::task::TaskState;
 use asx_kernel::time::Time;
-use asx_report::Run;
+use asx_report::notes::{LOCK_RELEASED, LOCK_TAKEN, TASK_GOES_ON, TASK_WAITS};
+use asx_report::{Cause, Run, TEARDOWN};
 use asx_trace::{Choice, Class, Codec, Header, HostEvent, Label, Mark, Reader, Value, Writer};
 
 const WORKERS: u64 = 4;
@@ -34,6 +35,8 @@ pub(crate) struct Made {
     pub(crate) events: Vec<Event>,
     pub(crate) labels: Vec<Label>,
     pub(crate) marks: Vec<Mark>,
+    /// What a host noted, each before the event of a number.
+    pub(crate) notes: Vec<(u64, HostEvent)>,
 }
 
 impl Made {
@@ -52,6 +55,8 @@ impl Made {
                 let fields = vec![("turn".into(), Value::Number(event.seq))];
                 write(HostEvent { seq: event.seq, kind: "burst".into(), fields }.into());
             }
+            let notes = self.notes.iter().filter(|(before, _)| *before == event.seq);
+            notes.for_each(|(_, note)| write(note.clone().into()));
             write((*event).into());
         }
         self.marks.iter().cloned().for_each(|mark| write(mark.into()));
@@ -98,7 +103,58 @@ pub(crate) fn busy(regions: u64, tasks: u64, rounds: u64) -> Made {
     let meta = vec![("title".into(), "many tasks </title><script>".into())];
     let header =
         Header { workers: WORKERS, seed: u64::MAX, meta, ..Header::new(NASTY[0], "model") };
-    Made { header, events: busy.events, labels, marks }
+    Made { header, events: busy.events, labels, marks, notes: Vec::new() }
+}
+
+/// The event from which on the lab has ended the run of [`failed`].
+pub(crate) const TORN: u64 = 60;
+
+/// A run of the lab that failed: two tasks that wait for each other.
+pub(crate) fn failed() -> Made {
+    let made = busy(1, 4, 6);
+    let named = |number: u64, text: &str| Label { class: Class::Task, number, text: text.into() };
+    let labels = vec![named(1, "feed (main/1)"), named(2, "drain (main/2)")];
+    let cause = Cause {
+        kind: "deadlock".into(),
+        message: "`feed (main/1)` and `drain (main/2)` wait for each other".into(),
+        task: None,
+        place: Some("src/shop.rs:3:5".into()),
+        step: Some("9".into()),
+        detail: vec!["`feed (main/1)` waits for what `drain (main/2)` took <b>".into()],
+        changes: vec!["at step 3 run `drain (main/2)` instead of `feed (main/1)`".into()],
+        replay: Some("ASX_REPLAY=AQCugbM cargo test shop".into()),
+    };
+    let mut meta = cause.meta();
+    meta.extend([
+        (String::from(TEARDOWN), TORN.to_string()),
+        (String::from("strategy"), String::from("dpor")),
+    ]);
+    let header = Header { meta, ..Header::new("shop", "lab") };
+    let header = Header { workers: WORKERS, ..header };
+    let text = "deadlock: they wait".into();
+    let marks = vec![Mark { seq: TORN - 1, severity: "failure".into(), text }];
+    let note = |seq: u64, kind: &str, task: u64, lock: Option<u64>| {
+        let mut fields = vec![("task", Value::Number(task))];
+        fields.extend(lock.map(|lock| ("lock", Value::Number(lock))));
+        if kind == TASK_WAITS {
+            fields.push(("on", Value::Text("a message".into())));
+        }
+        if kind == TASK_WAITS || kind == LOCK_TAKEN {
+            fields.push(("what", Value::Text("orders.recv".into())));
+            fields.push(("at", Value::Text("src/shop.rs:3:5".into())));
+        }
+        let fields = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        (seq, HostEvent { seq, kind: kind.into(), fields })
+    };
+    let notes = vec![
+        note(10, LOCK_TAKEN, 1, Some(1)),
+        note(20, TASK_WAITS, 1, None),
+        note(30, LOCK_RELEASED, 1, Some(1)),
+        note(40, TASK_GOES_ON, 1, None),
+        note(50, TASK_WAITS, 2, None),
+        note(60, TASK_WAITS, 3, None),
+    ];
+    Made { header, labels, marks, notes, ..made }
 }
 
 #[derive(Default)]

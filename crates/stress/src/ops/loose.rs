@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use asx::Cx;
 
-use super::{Env, drop_outcome, micros, receiver};
+use super::{Env, drop_outcome, micros, receiver, sockets};
 use crate::memory::forget;
 use crate::program::{Fate, Half, ThreadDoes, Where};
 use crate::waker::{block_on, poll_some};
@@ -103,8 +103,12 @@ impl Env {
     }
 
     pub(super) async fn half_poll(&self, half: Half, times: usize, fate: Fate) {
+        self.poll_and_leave(self.loose(half), times, fate).await;
+    }
+
+    /// Polls a future a few times, and leaves it like this.
+    pub(super) async fn poll_and_leave(&self, mut future: Loose, times: usize, fate: Fate) {
         let world = &self.world;
-        let mut future = self.loose(half);
         if poll_some(&world.books, &mut future, times).is_some() {
             return;
         }
@@ -145,6 +149,8 @@ impl Env {
                 let _ = (other.checkpoint(), other.is_cancelled());
                 self.finish(Box::pin(async move { drop(other.sleep(micros(100)).await) })).await;
             }
+            Some(Thing::Tcp(conn)) => self.found(conn).await,
+            Some(Thing::Unix(conn)) => self.found(conn).await,
             Some(thing) => use_thing(world, thing),
             None => {}
         }
@@ -184,16 +190,18 @@ pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
             _ => {
                 let held = (world.books.task(), world.books.value());
                 let own = world.clone();
-                drop(scope.spawn(async move |cx: Cx| {
+                scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
                     Ok(own.books.returned())
-                }));
+                });
             }
         },
         Thing::Cx(cx) => {
             let _ = (cx.id(), cx.is_cancelled(), cx.checkpoint());
         }
+        Thing::Tcp(conn) => sockets::end(world, conn),
+        Thing::Unix(conn) => sockets::end(world, conn),
     }
 }
 

@@ -3,8 +3,10 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use asx::channel::{ChannelExt, oneshot};
+use asx::select;
 use futures_core::Stream;
 use futures_sink::Sink;
 
@@ -90,6 +92,21 @@ impl Env {
                     world.sent(sink.as_mut().start_send(value));
                 }
             }
+            SendHow::Several => {
+                let count = tx.max_capacity().min(2);
+                let Ok(mut permits) = tx.reserve_many(cx, count).await else {
+                    return Ok(cx.checkpoint()?);
+                };
+                cx.yield_now().await;
+                // The others are given back.
+                if let Some(permit) = permits.next() {
+                    world.sent(permit.try_send(value));
+                }
+            }
+            SendHow::Closed => select! {
+                closed = tx.closed(cx) => closed?,
+                slept = cx.sleep(Duration::ZERO) => slept?,
+            },
             SendHow::Evict => match tx.send_evict_oldest(value) {
                 Ok(evicted) => {
                     world.sent(Ok::<_, ()>(()));
@@ -133,6 +150,7 @@ impl Env {
                 let mut taken = Taken { values: Vec::new(), books: &world.books };
                 drop(rx.recv_many(cx, &mut taken.values, 3).await);
             }
+            RecvHow::Refuse => rx.close(),
             RecvHow::Close => inbox.get().close(),
             RecvHow::DropIt => drop(inbox.keep()),
         }
@@ -171,11 +189,11 @@ impl Env {
             ReplyBy::Task => {
                 let held = world.books.task();
                 let own = world.clone();
-                drop(scope.spawn(move |_| async move {
+                scope.spawn(move |_| async move {
                     let _held = held;
                     own.sent(reply.send(own.books.value()));
                     Ok(own.books.returned())
-                }));
+                });
             }
         }
         let answer = cx.timeout(micros(patience), async |cx| {

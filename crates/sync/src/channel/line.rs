@@ -26,13 +26,13 @@ impl Line {
     }
 
     /// Gives up the place: its waker, to be dropped, unless it was taken out before.
-    fn leave(&mut self, place: &mut Place) -> Option<Waker> {
+    pub(super) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
         let at = self.position(place.take()?)?;
         self.waiting.remove(at).map(|(_, waker)| waker)
     }
 
     /// Waits, at the same place as before if it is still in line: the waker that is not kept.
-    fn wait(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
+    pub(super) fn wait(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if let Some(at) = place.and_then(|id| self.position(id)) {
             return Some(std::mem::replace(&mut self.waiting[at].1, waker));
         }
@@ -42,7 +42,7 @@ impl Line {
         None
     }
 
-    fn will_wake(&self, place: Place, waker: &Waker) -> bool {
+    pub(super) fn will_wake(&self, place: Place, waker: &Waker) -> bool {
         let at = place.and_then(|id| self.position(id));
         at.is_some_and(|at| self.waiting[at].1.will_wake(waker))
     }

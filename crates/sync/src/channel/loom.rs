@@ -207,3 +207,44 @@ fn a_watched_value_changes_under_a_receiver_that_is_about_to_wait() {
         watching.join().unwrap();
     });
 }
+
+#[test]
+fn a_message_finds_one_of_several_receivers_and_so_does_the_end() {
+    model(|| {
+        let (tx, rx) = mpmc(1);
+        let sending = thread::spawn(move || assert_eq!(tx.try_send(1), Ok(())));
+        let cx = live_cx();
+        assert_eq!(block_on(rx.recv(&cx)), Ok(1));
+        assert_eq!(block_on(rx.recv(&cx)), Err(RecvError::Disconnected));
+        sending.join().unwrap();
+    });
+}
+
+#[test]
+fn the_end_finds_all_receivers_and_the_message_one_of_them() {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = Some(1);
+    builder.check(|| {
+        let (tx, one) = mpmc(1);
+        let two = one.clone();
+        let receiving = thread::spawn(move || block_on(one.recv(&live_cx())));
+        let sending = thread::spawn(move || assert_eq!(tx.try_send(1), Ok(())));
+        let taken = [block_on(two.recv(&live_cx())), receiving.join().unwrap()];
+        sending.join().unwrap();
+        assert_eq!(taken.iter().filter(|taken| **taken == Ok(1)).count(), 1);
+    });
+}
+
+#[test]
+fn a_drained_channel_finds_who_waits_for_its_close_and_its_last_permit() {
+    model(|| {
+        let (tx, mut rx) = bounded(1);
+        let permit = tx.try_reserve_owned().unwrap();
+        let closing = thread::spawn(move || block_on(tx.closed(&live_cx())).unwrap());
+        let sending = thread::spawn(move || permit.abort());
+        rx.close();
+        assert_eq!(block_on(rx.recv(&live_cx())), Err::<u8, _>(RecvError::Disconnected));
+        closing.join().unwrap();
+        sending.join().unwrap();
+    });
+}

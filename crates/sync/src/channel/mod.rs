@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`bounded`] | many | one | makes senders wait, in order |
 //! | [`unbounded`](unbounded()) | many | one | does not exist |
+//! | [`mpmc`](mpmc()) | many | one of many | makes senders wait, in order |
 //! | [`oneshot`](oneshot()) | one | one | holds the one reply |
 //! | [`broadcast`](broadcast()) | many | each of many | drops the oldest; who missed it is told |
 //! | [`watch`](watch()) | many | each of many | keeps the latest value only |
@@ -22,10 +23,12 @@
 //! [`session`] has senders whose permits must not be dropped.
 
 pub mod broadcast;
+mod closed;
 mod error;
 mod line;
 #[cfg(all(test, loom))]
 mod loom;
+pub mod mpmc;
 pub mod oneshot;
 mod permit;
 mod receiver;
@@ -44,16 +47,19 @@ pub mod watch;
 
 #[doc(inline)]
 pub use broadcast::broadcast;
+pub use closed::UntilClosed;
 pub use error::{
     ChannelError, Disconnected, RecvError, SendError, TryRecvError, TryReserveError, TrySendError,
     ZeroCapacity,
 };
 #[doc(inline)]
+pub use mpmc::mpmc;
+#[doc(inline)]
 pub use oneshot::oneshot;
-pub use permit::{OwnedPermit, Permit};
+pub use permit::{OwnedPermit, Permit, Permits};
 pub use receiver::Receiver;
 pub use recv::{Next, Recv, RecvMany};
-pub use reserve::{Reserve, ReserveOwned, Sending};
+pub use reserve::{NextPermit, Reserve, ReserveMany, ReserveOwned, Sending};
 pub use sender::{Sender, WeakSender};
 #[cfg(not(loom))]
 pub use tag::ChannelExt;
@@ -69,7 +75,7 @@ pub(crate) use tag::tagged;
 /// A channel with room for `capacity` messages, permits included.
 ///
 /// ```
-/// let (tx, mut rx) = asx_sync::channel::bounded(2);
+/// let (tx, mut rx) = asx::channel::bounded(2);
 /// let permit = tx.try_reserve()?;
 /// tx.try_send("first")?;
 /// assert!(tx.try_send("no room").is_err(), "the permit counts");

@@ -10,16 +10,17 @@ use std::task::{Context, Poll};
 
 use asx_kernel::channel::TryRecvError;
 use asx_kernel::status::{Coded, Status};
+use asx_task::footprint;
 use asx_task::{CancelSafe, Cancelled, Cx, TaskError};
 
 use super::permit::OwnedPermit;
 use super::shared::Shared;
-use super::{Disconnected, Receiver, Recv, RecvError};
+use super::{Disconnected, Receiver, Recv, RecvError, UntilClosed};
 
 /// A place for one reply.
 ///
 /// ```
-/// # use asx_sync::channel::{oneshot, oneshot::Reply};
+/// # use asx::channel::{oneshot, oneshot::Reply};
 /// struct Add(u32, u32, Reply<u32>);
 ///
 /// let (reply, mut answer) = oneshot();
@@ -49,11 +50,31 @@ pub struct Reply<T> {
 impl<T> Reply<T> {
     /// Replies. It never waits; if nobody listens any more, the value comes back.
     pub fn send(self, value: T) -> Result<(), Disconnected<T>> {
+        let _after = footprint::operation();
         self.permit.try_send(value)
+    }
+
+    /// Waits until nobody listens any more: what was to be found out need not be.
+    ///
+    /// ```
+    /// # use asx::{Cancelled, Cx, channel::oneshot::Reply, select};
+    /// async fn answer(cx: &Cx, reply: Reply<u64>) -> Result<(), Cancelled> {
+    ///     select! {
+    ///         closed = reply.closed(cx) => return closed,
+    ///         looked_up = cx.sleep(std::time::Duration::from_secs(1)) => looked_up?,
+    ///     }
+    ///     drop(reply.send(7)); // who asked may have gone meanwhile
+    ///     Ok(())
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> UntilClosed<'a, T> {
+        UntilClosed::new(self.permit.shared(), cx, Location::caller())
     }
 
     /// Whether nobody listens any more.
     pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
         self.permit.is_closed()
     }
 }
@@ -78,12 +99,19 @@ impl<T> Answer<T> {
 
     /// The reply, if it is there.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        let _after = footprint::operation();
         self.receiver.try_recv()
+    }
+
+    /// Whether the [`Reply`] is gone, sent or not, or this listens no longer.
+    pub fn is_closed(&self) -> bool {
+        self.receiver.is_closed()
     }
 
     /// Listens no longer: the reply, if it came before.
     pub fn close(&mut self) -> Option<T> {
-        self.receiver.close().pop_front()
+        let _after = footprint::operation();
+        self.receiver.close_and_take().pop_front()
     }
 }
 
@@ -93,7 +121,7 @@ impl<T> fmt::Debug for Answer<T> {
     }
 }
 
-/// The future of [`Answer::recv`].
+/// The future of [`Answer::recv`]; gives `Result<T, ReplyError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Awaiting<'a, T>(Recv<'a, T>);
 

@@ -1,10 +1,12 @@
 //! Reserved slots. Each is filled or given back, exactly once.
 
 use std::fmt;
+use std::iter::FusedIterator;
 use std::mem;
 
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
+use asx_task::footprint;
 
 use super::Disconnected;
 use super::shared::Shared;
@@ -33,6 +35,7 @@ impl<'a, T> Permit<'a, T> {
     /// Sends, and hands the value back if the receiver is gone.
     #[inline]
     pub fn try_send(self, value: T) -> Result<(), Disconnected<T>> {
+        let _after = footprint::operation();
         let shared = self.shared;
         let id = self.id;
         // The slot is about to be filled: nothing is left to give back.
@@ -46,6 +49,7 @@ impl<'a, T> Permit<'a, T> {
 
 impl<T> Drop for Permit<'_, T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         self.shared.free(self.id, Resolution::Abort);
     }
 }
@@ -53,6 +57,51 @@ impl<T> Drop for Permit<'_, T> {
 impl<T> fmt::Debug for Permit<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit").finish_non_exhaustive()
+    }
+}
+
+/// Slots reserved at once by [`Sender::reserve_many`](super::Sender::reserve_many): it gives a
+/// [`Permit`] for each. Dropping it gives back those that were not taken out.
+#[must_use = "permits hold slots until they are sent, aborted or dropped"]
+pub struct Permits<'a, T> {
+    shared: &'a Shared<T>,
+    count: usize,
+    /// The numbers of the permits, last first; none if nobody counts.
+    ids: Vec<u64>,
+}
+
+impl<'a, T> Permits<'a, T> {
+    pub(super) fn new(shared: &'a Shared<T>, count: usize, mut ids: Vec<u64>) -> Self {
+        ids.reverse();
+        Permits { shared, count, ids }
+    }
+}
+
+impl<'a, T> Iterator for Permits<'a, T> {
+    type Item = Permit<'a, T>;
+
+    fn next(&mut self) -> Option<Permit<'a, T>> {
+        self.count = self.count.checked_sub(1)?;
+        Some(Permit::new(self.shared, self.ids.pop().unwrap_or(0)))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl<T> ExactSizeIterator for Permits<'_, T> {}
+impl<T> FusedIterator for Permits<'_, T> {}
+
+impl<T> Drop for Permits<'_, T> {
+    fn drop(&mut self) {
+        self.for_each(drop);
+    }
+}
+
+impl<T> fmt::Debug for Permits<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permits").field("count", &self.count).finish_non_exhaustive()
     }
 }
 
@@ -93,6 +142,7 @@ impl<T> OwnedPermit<T> {
 
     /// Sends, and hands the value back if the receiver is gone.
     pub fn try_send(mut self, value: T) -> Result<(), Disconnected<T>> {
+        let _after = footprint::operation();
         match self.shared.take() {
             Some(shared) => shared.fill(self.id, value),
             None => Err(Disconnected(value)),
@@ -110,10 +160,16 @@ impl<T> OwnedPermit<T> {
             .as_ref()
             .is_none_or(|shared| shared.with(|channel| channel.is_receiver_closed()))
     }
+
+    /// The channel, which is there until the permit is resolved.
+    pub(super) fn shared(&self) -> &Shared<T> {
+        self.shared.as_ref().expect("a permit that is resolved is gone")
+    }
 }
 
 impl<T> Drop for OwnedPermit<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         if let Some(shared) = self.shared.take() {
             shared.free(self.id, self.dropped);
         }

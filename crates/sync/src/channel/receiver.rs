@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
-use asx_kernel::channel::TryRecvError;
+use asx_kernel::channel::{ChannelState, TryRecvError};
 use asx_task::Cx;
 use asx_task::footprint;
 
@@ -24,7 +24,7 @@ impl<T> Receiver<T> {
     /// cancelled. Dropping the future takes no message.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, channel::Receiver};
+    /// # use asx::{Cx, channel::Receiver};
     /// async fn print_all(cx: &Cx, mut rx: Receiver<String>) {
     ///     while let Ok(line) = rx.recv(cx).await {
     ///         println!("{line}");
@@ -40,7 +40,7 @@ impl<T> Receiver<T> {
     /// only error is a cancel.
     ///
     /// ```
-    /// # use asx_runtime::{Cancelled, Cx, channel::Receiver};
+    /// # use asx::{Cancelled, Cx, channel::Receiver};
     /// async fn total(cx: &Cx, mut rx: Receiver<u64>) -> Result<u64, Cancelled> {
     ///     let mut total = 0;
     ///     while let Some(amount) = rx.next(cx).await? {
@@ -70,13 +70,39 @@ impl<T> Receiver<T> {
     /// Takes a message if there is one.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         self.shared.try_recv()
     }
 
-    /// Closes the channel for good and hands out the messages that were not taken, oldest first.
-    /// Senders find it closed from now on.
-    pub fn close(&mut self) -> VecDeque<T> {
+    /// Closes the channel to senders: those that wait for a slot or ask for one find it closed.
+    /// What was sent before can still be received, and so can what is sent by permits that are out;
+    /// then it is disconnected.
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # asx::Runtime::new()?.block_on(async |cx: Cx| {
+    /// let (tx, mut rx) = channel::bounded(4);
+    /// tx.try_send("sent")?;
+    /// let permit = tx.try_reserve()?;
+    /// rx.close();
+    /// assert!(tx.is_closed() && tx.try_send("too late").is_err());
+    /// permit.send("promised");
+    /// assert_eq!(rx.next(&cx).await?, Some("sent"));
+    /// assert_eq!(rx.next(&cx).await?, Some("promised"));
+    /// assert_eq!(rx.next(&cx).await?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn close(&mut self) {
+        let _after = footprint::operation();
+        self.shared.refuse();
+    }
+
+    /// Closes the channel for good, at once, and hands out the messages that were not taken, oldest
+    /// first. What permits that are out send comes back to them.
+    pub fn close_and_take(&mut self) -> VecDeque<T> {
+        let _after = footprint::operation();
         self.shared.close_receiver()
     }
 }
@@ -85,6 +111,7 @@ impl<T> Receiver<T> {
 impl<T> Receiver<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
+        let _after = footprint::operation();
         self.shared.with(|channel| channel.len())
     }
 
@@ -93,15 +120,36 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// How many messages and permits there can be at once.
+    /// How many slots are free now.
     pub fn capacity(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.free())
+    }
+
+    /// How many messages and permits there can be at once.
+    pub fn max_capacity(&self) -> usize {
+        let _after = footprint::operation();
         self.shared.with(|channel| channel.capacity())
+    }
+
+    /// Whether it takes no more senders, or none is left. Messages may still be queued, and permits
+    /// of a [closed](Receiver::close) channel may still send some.
+    pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.is_refusing() || channel.state() != ChannelState::Open)
+    }
+
+    /// How many senders there are; permits and weak senders are not counted.
+    pub fn senders(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.senders())
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        drop(self.close());
+        let _after = footprint::operation();
+        drop(self.shared.close_receiver());
     }
 }
 

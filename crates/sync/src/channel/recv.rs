@@ -7,13 +7,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use asx_kernel::channel::{Channel, TryRecvError};
+use asx_task::footprint;
 use asx_task::operation::{Registration, Wait, guard};
 use asx_task::{CancelSafe, Cancelled, Cx};
 
 use super::RecvError;
 use super::shared::{Shared, Taken};
 
-/// The future of [`Receiver::recv`](super::Receiver::recv).
+/// The future of [`Receiver::recv`](super::Receiver::recv); gives `Result<T, RecvError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a, T> {
     shared: &'a Shared<T>,
@@ -40,16 +41,8 @@ impl<'a, T> Recv<'a, T> {
         context: &mut Context<'_>,
         take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
-        if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.registration)) {
-            self.forget();
-            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
-        }
-        let taken = self.shared.poll_recv(self.waits, context.waker(), take);
-        self.waits = taken.is_pending();
-        if self.waits {
-            self.cx.waits(Wait::Recv, self.at, context.waker(), &mut self.registration);
-        }
-        taken.map_err(|_| RecvError::Disconnected)
+        let Recv { shared, cx, at, waits, registration } = self;
+        poll_receive(shared, cx, at, waits, registration, context, take)
     }
 
     #[inline]
@@ -58,6 +51,32 @@ impl<'a, T> Recv<'a, T> {
             self.shared.cancel_recv();
         }
     }
+}
+
+/// A poll of a wait for a message: `waits` is whether a waker of it may be registered.
+#[inline]
+pub(super) fn poll_receive<T, R>(
+    shared: &Shared<T>,
+    cx: &Cx,
+    at: &'static Location<'static>,
+    waits: &mut bool,
+    registration: &mut Registration,
+    context: &mut Context<'_>,
+    take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
+) -> Poll<Result<R, RecvError>> {
+    let _after = footprint::after_operation();
+    if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+        if std::mem::take(waits) {
+            shared.cancel_recv();
+        }
+        return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
+    }
+    let taken = shared.poll_recv(*waits, context.waker(), take);
+    *waits = taken.is_pending();
+    if *waits {
+        cx.waits(Wait::Recv, at, context.waker(), registration);
+    }
+    taken.map_err(|_| RecvError::Disconnected)
 }
 
 impl<T> Future for Recv<'_, T> {
@@ -78,7 +97,7 @@ impl<T> Drop for Recv<'_, T> {
 
 impl<T> CancelSafe for Recv<'_, T> {}
 
-/// The future of [`Receiver::next`](super::Receiver::next).
+/// The future of [`Receiver::next`](super::Receiver::next); gives `Result<Option<T>, Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Next<'a, T>(Recv<'a, T>);
 
@@ -103,7 +122,8 @@ impl<T> Future for Next<'_, T> {
 
 impl<T> CancelSafe for Next<'_, T> {}
 
-/// The future of [`Receiver::recv_many`](super::Receiver::recv_many).
+/// The future of [`Receiver::recv_many`](super::Receiver::recv_many);
+/// gives `Result<usize, RecvError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct RecvMany<'a, T> {
     recv: Recv<'a, T>,

@@ -1,17 +1,19 @@
 //! Waiting for a slot.
 //!
-//! All three futures are one wait with different ends: a permit that borrows, a permit that does
-//! not, or the message itself put into the slot. Each poll asks first whether to stop.
+//! The first three futures are one wait with different ends: a permit that borrows, a permit that
+//! does not, or the message itself put into the slot. The fourth waits for several slots. Each poll
+//! asks first whether to stop.
 
 use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use asx_kernel::channel::WaiterId;
+use asx_kernel::channel::{Places, WaiterId};
+use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
-use asx_task::{CancelSafe, Cx};
+use asx_task::{CancelSafe, Cancelled, Cx};
 
-use super::permit::{OwnedPermit, Permit};
+use super::permit::{OwnedPermit, Permit, Permits};
 use super::shared::Shared;
 use super::{Disconnected, SendError};
 use crate::prim::Arc;
@@ -40,6 +42,7 @@ impl<'a, T> Place<'a, T> {
         number: impl Fn(&Shared<T>) -> N,
         permit: impl FnOnce(&'a Arc<Shared<T>>, N) -> P,
     ) -> Poll<Result<P, SendError<()>>> {
+        let _after = footprint::after_operation();
         if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.registration)) {
             self.shared.leave(&mut self.place);
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
@@ -62,15 +65,17 @@ impl<T> Drop for Place<'_, T> {
     }
 }
 
-/// The future of [`Sender::reserve`](super::Sender::reserve).
+/// The future of [`Sender::reserve`](super::Sender::reserve);
+/// gives `Result<Permit<T>, SendError<()>>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Reserve<'a, T>(Place<'a, T>);
 
-/// The future of [`Sender::reserve_owned`](super::Sender::reserve_owned).
+/// The future of [`Sender::reserve_owned`](super::Sender::reserve_owned);
+/// gives `Result<OwnedPermit<T>, SendError<()>>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReserveOwned<'a, T>(Place<'a, T>);
 
-/// The future of [`Sender::send`](super::Sender::send).
+/// The future of [`Sender::send`](super::Sender::send); gives `Result<(), SendError<T>>`.
 ///
 /// Not [`CancelSafe`]: it holds the value.
 #[must_use = "futures do nothing unless awaited"]
@@ -100,6 +105,31 @@ impl<'a, T> Future for Reserve<'a, T> {
 }
 
 impl<T> CancelSafe for Reserve<'_, T> {}
+
+/// The future of [`Sender::next_permit`](super::Sender::next_permit): a permit, `None` when the
+/// receiver is gone, or a cancel.
+#[must_use = "futures do nothing unless awaited"]
+pub struct NextPermit<'a, T>(Reserve<'a, T>);
+
+impl<'a, T> NextPermit<'a, T> {
+    pub(super) fn new(reserve: Reserve<'a, T>) -> Self {
+        NextPermit(reserve)
+    }
+}
+
+impl<'a, T> Future for NextPermit<'a, T> {
+    type Output = Result<Option<Permit<'a, T>>, Cancelled>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|reserved| match reserved {
+            Ok(permit) => Ok(Some(permit)),
+            Err(SendError::Disconnected(())) => Ok(None),
+            Err(SendError::Cancelled((), cancelled)) => Err(cancelled),
+        })
+    }
+}
+
+impl<T> CancelSafe for NextPermit<'_, T> {}
 
 impl<'a, T> ReserveOwned<'a, T> {
     pub(super) fn new(
@@ -154,6 +184,7 @@ impl<T> Future for Sending<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let Sending { place: Place { shared, cx, at, place, registration }, value } = &mut *self;
         if value.is_none() {
             return Poll::Ready(Ok(()));
@@ -175,3 +206,55 @@ impl<T> Future for Sending<'_, T> {
 
 /// The value is never pinned, only held.
 impl<T> Unpin for Sending<'_, T> {}
+
+/// The future of [`Sender::reserve_many`](super::Sender::reserve_many).
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReserveMany<'a, T> {
+    shared: &'a Shared<T>,
+    cx: &'a Cx,
+    at: &'static Location<'static>,
+    count: usize,
+    places: Option<Places>,
+    registration: Registration,
+}
+
+impl<'a, T> ReserveMany<'a, T> {
+    pub(super) fn new(
+        shared: &'a Shared<T>,
+        cx: &'a Cx,
+        count: usize,
+        at: &'static Location<'static>,
+    ) -> Self {
+        ReserveMany { shared, cx, at, count, places: None, registration: Registration::NONE }
+    }
+}
+
+impl<'a, T> Future for ReserveMany<'a, T> {
+    type Output = Result<Permits<'a, T>, SendError<()>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
+        let ReserveMany { shared, cx, at, count, places, registration } = &mut *self;
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+            shared.leave_many(places);
+            return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
+        }
+        let mut numbers = Vec::new();
+        match shared.poll_reserve_many(places, *count, context.waker(), &mut numbers) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(Permits::new(shared, *count, numbers))),
+            Poll::Ready(Err(gone)) => Poll::Ready(Err(gone.into())),
+            Poll::Pending => {
+                cx.waits(Wait::Reserve, at, context.waker(), registration);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for ReserveMany<'_, T> {
+    fn drop(&mut self) {
+        self.shared.leave_many(&mut self.places);
+    }
+}
+
+impl<T> CancelSafe for ReserveMany<'_, T> {}

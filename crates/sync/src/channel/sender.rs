@@ -7,8 +7,9 @@ use asx_kernel::channel::{TryReserveError, TrySendError};
 use asx_task::Cx;
 use asx_task::footprint;
 
-use super::permit::{OwnedPermit, Permit};
-use super::reserve::{Reserve, ReserveOwned, Sending};
+use super::closed::UntilClosed;
+use super::permit::{OwnedPermit, Permit, Permits};
+use super::reserve::{NextPermit, Reserve, ReserveMany, ReserveOwned, Sending};
 use super::shared::Shared;
 use crate::prim::Arc;
 
@@ -27,7 +28,7 @@ impl<T> Sender<T> {
     /// cancelled. Dropping the future gives up the place in line.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, channel::{Sender, SendError}};
+    /// # use asx::{Cx, channel::{Sender, SendError}};
     /// async fn feed(cx: &Cx, tx: &Sender<String>) -> Result<(), SendError<()>> {
     ///     let permit = tx.reserve(cx).await?;
     ///     permit.send("made only now that there is room".to_owned());
@@ -39,10 +40,54 @@ impl<T> Sender<T> {
         Reserve::new(&self.shared, cx, Location::caller())
     }
 
+    /// [`reserve`](Sender::reserve) for loops that end when the receiver does: `None` then, so that
+    /// the only error is a cancel. The twin of [`Receiver::next`](super::Receiver::next).
+    ///
+    /// ```
+    /// # use asx::{Cancelled, Cx, channel::Sender};
+    /// async fn count(cx: &Cx, tx: Sender<u64>) -> Result<u64, Cancelled> {
+    ///     let mut sent = 0;
+    ///     while let Some(permit) = tx.next_permit(cx).await? {
+    ///         permit.send(sent);
+    ///         sent += 1;
+    ///     }
+    ///     Ok(sent) // as many as somebody could take
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn next_permit<'a>(&'a self, cx: &'a Cx) -> NextPermit<'a, T> {
+        NextPermit::new(self.reserve(cx))
+    }
+
     /// [`reserve`](Sender::reserve), with a permit that borrows nothing and counts as a sender.
     #[track_caller]
     pub fn reserve_owned<'a>(&'a self, cx: &'a Cx) -> ReserveOwned<'a, T> {
         ReserveOwned::new(&self.shared, cx, Location::caller())
+    }
+
+    /// Waits for `count` slots at once: all or none. They come out one by one, each with a
+    /// [`Permit`] of its own; what is not taken out is given back.
+    ///
+    /// Nobody overtakes: free slots are kept for it while it is first in line. Otherwise it is as
+    /// [`reserve`](Sender::reserve). Dropping the future passes on what it had gathered.
+    ///
+    /// ```
+    /// # use asx::{Cx, channel::{Sender, SendError}};
+    /// async fn both(cx: &Cx, tx: &Sender<&str>) -> Result<(), SendError<()>> {
+    ///     for (permit, half) in tx.reserve_many(cx, 2).await?.zip(["one", "other"]) {
+    ///         permit.send(half);
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// If the channel never has so many slots: more than [`max_capacity`](Sender::max_capacity).
+    #[track_caller]
+    pub fn reserve_many<'a>(&'a self, cx: &'a Cx, count: usize) -> ReserveMany<'a, T> {
+        let most = self.max_capacity();
+        assert!(count <= most, "{count} slots of a channel that has {most}");
+        ReserveMany::new(&self.shared, cx, count, Location::caller())
     }
 
     /// Reserves and sends in one. If it fails, the value is in the error.
@@ -57,14 +102,21 @@ impl<T> Sender<T> {
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(Permit::new(&self.shared, id))
     }
 
+    /// Reserves several slots if so many are free and nobody waits for one.
+    pub fn try_reserve_many(&self, count: usize) -> Result<Permits<'_, T>, TryReserveError> {
+        let _after = footprint::operation();
+        let ids = self.shared.try_reserve_many(count)?;
+        Ok(Permits::new(&self.shared, count, ids))
+    }
+
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         let id = self.shared.try_reserve(Shared::number)?;
         Ok(OwnedPermit::new(self.shared.clone(), id))
     }
@@ -75,7 +127,7 @@ impl<T> Sender<T> {
     /// Sends if a slot is free and nobody waits for one.
     #[inline]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         self.shared.try_send(value)
     }
 
@@ -84,12 +136,13 @@ impl<T> Sender<T> {
     /// queue behind them. Permits are never evicted: it fails when they fill the channel.
     ///
     /// ```
-    /// let (tx, mut rx) = asx_sync::channel::bounded(1);
+    /// let (tx, mut rx) = asx::channel::bounded(1);
     /// assert_eq!(tx.send_evict_oldest("old"), Ok(None));
     /// assert_eq!(tx.send_evict_oldest("new"), Ok(Some("old")));
     /// assert_eq!(rx.try_recv(), Ok("new"));
     /// ```
     pub fn send_evict_oldest(&self, value: T) -> Result<Option<T>, TrySendError<T>> {
+        let _after = footprint::operation();
         self.shared.evict(value)
     }
 }
@@ -98,6 +151,7 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
+        let _after = footprint::operation();
         self.shared.with(|channel| channel.len())
     }
 
@@ -106,14 +160,58 @@ impl<T> Sender<T> {
         self.len() == 0
     }
 
-    /// How many messages and permits there can be at once.
+    /// How many slots are free now. While senders wait, these are for the first in line.
+    ///
+    /// ```
+    /// let (tx, _rx) = asx::channel::bounded(4);
+    /// let permit = tx.try_reserve()?;
+    /// tx.try_send(1)?;
+    /// assert_eq!((tx.capacity(), tx.max_capacity()), (2, 4));
+    /// # permit.send(2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn capacity(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.free())
+    }
+
+    /// How many messages and permits there can be at once.
+    pub fn max_capacity(&self) -> usize {
+        let _after = footprint::operation();
         self.shared.with(|channel| channel.capacity())
     }
 
-    /// Whether the receiver is gone.
+    /// Waits until the receiver is gone, or was [closed](super::Receiver::close): nothing can be
+    /// reserved from then on.
+    ///
+    /// ```
+    /// # use asx::{Cancelled, Cx, channel::Sender, select};
+    /// /// Goes on for as long as anybody wants to know.
+    /// async fn measure(cx: &Cx, tx: &Sender<u64>) -> Result<(), Cancelled> {
+    ///     let mut beat = cx.interval(std::time::Duration::from_secs(1));
+    ///     loop {
+    ///         select! {
+    ///             closed = tx.closed(cx) => return closed,
+    ///             tick = beat.tick(cx) => drop(tx.try_send(tick?.as_nanos())),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> UntilClosed<'a, T> {
+        UntilClosed::new(&self.shared, cx, Location::caller())
+    }
+
+    /// Whether the receiver is gone, or takes no more senders.
     pub fn is_closed(&self) -> bool {
-        self.shared.with(|channel| channel.is_receiver_closed())
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.is_refusing())
+    }
+
+    /// How many senders there are; permits and weak senders are not counted.
+    pub fn senders(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.senders())
     }
 
     /// Whether both send into the same channel.
@@ -151,6 +249,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         self.shared.drop_sender();
     }
 }
@@ -169,6 +268,7 @@ pub struct WeakSender<T> {
 impl<T> WeakSender<T> {
     /// A sender, unless the last one is gone: none comes back after that.
     pub fn upgrade(&self) -> Option<Sender<T>> {
+        let _after = footprint::operation();
         self.shared.add_sender().then(|| Sender { shared: self.shared.clone() })
     }
 }

@@ -20,14 +20,16 @@ use asx_task::{CancelSafe, Cx, footprint};
 use super::permit::OwnedPermit;
 use super::reserve::ReserveOwned;
 use super::shared::Shared;
-use super::{Disconnected, Receiver, SendError, Sender, TryReserveError, ZeroCapacity};
+use super::{
+    Disconnected, Receiver, SendError, Sender, TryReserveError, UntilClosed, ZeroCapacity,
+};
 use crate::prim::Arc;
 use crate::prim::atomic::{AtomicU64, Ordering};
 
 /// A [`bounded`](super::bounded()) channel whose permits are duties.
 ///
 /// ```
-/// let (tx, mut rx) = asx_sync::channel::session::bounded(1);
+/// let (tx, mut rx) = asx::channel::session::bounded(1);
 /// let permit = tx.try_reserve()?;
 /// let _proof = permit.send("done");
 /// assert_eq!(rx.try_recv()?, "done");
@@ -74,7 +76,7 @@ impl<T> TrackedSender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         let permit = TrackedPermit::try_reserve(&self.sender.shared);
         let mut permit = permit.map_err(|status| match status {
             Status::Full => TryReserveError::Full,
@@ -83,6 +85,17 @@ impl<T> TrackedSender<T> {
         })?;
         permit.leaked = self.leaked.clone();
         Ok(permit)
+    }
+
+    /// Waits until the receiver is gone, or was [closed](Receiver::close).
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> UntilClosed<'a, T> {
+        self.sender.closed(cx)
+    }
+
+    /// Whether the receiver is gone, or takes no more senders.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
     }
 
     /// How many permits were dropped unresolved so far.
@@ -108,7 +121,7 @@ impl<T> fmt::Debug for TrackedSender<T> {
     }
 }
 
-/// The future of [`TrackedSender::reserve`].
+/// The future of [`TrackedSender::reserve`]; gives `Result<TrackedPermit<T>, SendError<()>>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct TrackedReserve<'a, T> {
     reserve: ReserveOwned<'a, T>,
@@ -150,6 +163,7 @@ impl<T> TrackedPermit<T> {
 
     /// [`reserve`](TrackedPermit::reserve), if a slot is free.
     pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
+        let _after = footprint::operation();
         let reserved = shared.try_reserve(Shared::number_tracked);
         let permit = OwnedPermit::tracked(shared, reserved.map_err(|error| error.status())?)?;
         Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
@@ -168,6 +182,7 @@ impl<T> TrackedPermit<T> {
 
     /// [`send`](TrackedPermit::send), and hands the value back if the receiver is gone.
     pub fn try_send(mut self, value: T) -> (CommittedProof, Result<(), Disconnected<T>>) {
+        let _after = footprint::operation();
         match (self.resolve(PermitEvent::Send), self.slot.take()) {
             (Some(PermitEffect::Fill(proof)), Some(slot)) => (proof, slot.try_send(value)),
             _ => unreachable!("a permit is live until it is consumed"),

@@ -1,4 +1,15 @@
-//! Channels as the ecosystem's streams and sinks.
+//! Channels as the ecosystem's streams and sinks, and streams made of several.
+//!
+//! Those that borrow are made by [`Receiver::stream`] and [`Sender::sink`]; those that own what
+//! they are made of, and can be put anywhere in their task, by [`Receiver::into_stream`],
+//! [`Sender::into_sink`], [`Watcher::into_stream`](super::watch::Watcher::into_stream) and
+//! [`Subscriber::into_stream`](super::broadcast::Subscriber::into_stream). All are bound to the
+//! context they are made with: polled in another task, they end with an error.
+
+mod heard;
+mod map;
+mod owned;
+mod snapshots;
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -7,6 +18,11 @@ use std::task::{Context, Poll};
 use asx_task::{Cancelled, Cx};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
+
+pub use heard::Heard;
+pub use map::StreamMap;
+pub use owned::{OwnedMessages, OwnedSlots};
+pub use snapshots::Snapshots;
 
 use super::permit::Permit;
 use super::{Disconnected, Receiver, Recv, RecvError, Reserve, SendError, Sender};

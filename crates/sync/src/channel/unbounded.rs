@@ -2,15 +2,19 @@
 //! something else bounds what is sent.
 
 use std::fmt;
+use std::panic::Location;
 
-use super::shared::{Shared, wake};
-use super::{Disconnected, Receiver};
+use asx_task::Cx;
+
+use super::shared::Shared;
+use super::{Disconnected, Receiver, UntilClosed};
 use crate::prim::Arc;
+use asx_task::footprint;
 
 /// A channel that takes any number of messages.
 ///
 /// ```
-/// let (tx, mut rx) = asx_sync::channel::unbounded();
+/// let (tx, mut rx) = asx::channel::unbounded();
 /// tx.send(1)?;
 /// tx.send(2)?;
 /// assert_eq!((rx.try_recv()?, rx.try_recv()?), (1, 2));
@@ -23,16 +27,17 @@ pub fn unbounded<T>() -> (UnboundedSender<T>, Receiver<T>) {
 
 /// The sending side; a clone is a further one.
 pub struct UnboundedSender<T> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
 }
 
 impl<T> UnboundedSender<T> {
     /// Sends. It never waits; if the receiver is gone, the value comes back.
     #[inline]
     pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
+        let _after = footprint::operation();
         match self.shared.with(|channel| channel.try_send(value)) {
             Ok(receiver) => {
-                wake(receiver);
+                self.shared.committed(receiver);
                 Ok(())
             }
             Err(refused) => Err(Disconnected(refused.into_inner())),
@@ -41,6 +46,7 @@ impl<T> UnboundedSender<T> {
 
     /// How many messages are queued.
     pub fn len(&self) -> usize {
+        let _after = footprint::operation();
         self.shared.with(|channel| channel.len())
     }
 
@@ -49,9 +55,22 @@ impl<T> UnboundedSender<T> {
         self.len() == 0
     }
 
-    /// Whether the receiver is gone.
+    /// Waits until the receiver is gone, or was [closed](super::Receiver::close).
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> UntilClosed<'a, T> {
+        UntilClosed::new(&self.shared, cx, Location::caller())
+    }
+
+    /// Whether the receiver is gone, or takes no more senders.
     pub fn is_closed(&self) -> bool {
-        self.shared.with(|channel| channel.is_receiver_closed())
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.is_refusing())
+    }
+
+    /// How many senders there are.
+    pub fn senders(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.senders())
     }
 
     /// Whether both send into the same channel.
@@ -69,6 +88,7 @@ impl<T> Clone for UnboundedSender<T> {
 
 impl<T> Drop for UnboundedSender<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         self.shared.drop_sender();
     }
 }
@@ -118,7 +138,7 @@ mod tests {
         tx.send(1).unwrap();
         let cx = cancelled_cx();
         assert!(matches!(Polls::new(rx.recv(&cx)).ready(), Err(RecvError::Cancelled(_))));
-        assert_eq!((rx.close(), tx.is_closed()), (vec![1].into(), true));
+        assert_eq!((rx.close_and_take(), tx.is_closed()), (vec![1].into(), true));
         assert_eq!(tx.send(2), Err(Disconnected(2)));
     }
 }

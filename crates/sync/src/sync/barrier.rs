@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use asx_task::footprint;
 use asx_task::operation::{Registration, Wait, guard};
 use asx_task::{Cancelled, Cx};
 
@@ -16,7 +17,7 @@ use crate::prim::{Mutex, lock};
 /// Then the next group forms.
 ///
 /// ```
-/// use asx_runtime::{Cancelled, Cx, sync::Barrier};
+/// use asx::{Cancelled, Cx, sync::Barrier};
 ///
 /// async fn step(cx: &Cx, all: &Barrier) -> Result<(), Cancelled> {
 ///     if all.wait(cx).await?.is_leader() {
@@ -103,6 +104,7 @@ impl Future for BarrierWait<'_, '_> {
     type Output = Result<BarrierPass, Cancelled>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let this = self.get_mut();
         if let Err(cancelled) = ready!(this.cx.poll_proceed(task, &mut this.registration)) {
             this.withdraw();

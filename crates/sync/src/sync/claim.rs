@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
 use asx_task::waits::Note;
 use asx_task::{Cancelled, Cx};
@@ -17,13 +18,13 @@ use super::line::Place;
 use super::pool::{Answer, Pool, Refusal};
 
 /// What has a pool.
-pub(super) trait HasPool {
+pub(crate) trait HasPool {
     fn pool(&self) -> &Pool;
 }
 
 /// How a claim and what it yields hold on to the owner of the pool: a borrow or an `Arc`, both of
 /// which lead to the same place however often they are followed.
-pub(super) trait RegionRef: Deref<Target: HasPool> + Unpin {}
+pub(crate) trait RegionRef: Deref<Target: HasPool> + Unpin {}
 
 impl<L: HasPool + ?Sized> RegionRef for &L {}
 impl<L: HasPool + ?Sized> RegionRef for Arc<L> {}
@@ -35,7 +36,7 @@ impl HasPool for Pool {
 }
 
 /// A wait for permits, from its first poll on.
-pub(super) struct Claim<'c, H: RegionRef> {
+pub(crate) struct Claim<'c, H: RegionRef> {
     cx: &'c Cx,
     /// Gone once the claim is answered.
     home: Option<H>,
@@ -50,7 +51,7 @@ pub(super) struct Claim<'c, H: RegionRef> {
 
 impl<'c, H: RegionRef> Claim<'c, H> {
     #[track_caller]
-    pub(super) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
+    pub(crate) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
         let note = Note::NOTHING;
         let at = Location::caller();
         Claim {
@@ -67,7 +68,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
 
     /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
     /// stop.
-    pub(super) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
+    pub(crate) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
         let proceeds = self.cx.poll_proceed(task, &mut self.registration);
         if let Poll::Ready(Err(_)) = proceeds {
             self.withdraw();
@@ -76,7 +77,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
     }
 
     /// Takes the permits, or stands in the line for them.
-    pub(super) fn step(&mut self, task: &mut Context<'_>) -> Step<H> {
+    pub(crate) fn step(&mut self, task: &mut Context<'_>) -> Step<H> {
         let pool = self.home.as_deref().expect("a future is not polled once it is ready").pool();
         let answer = match self.place {
             Some(_) => pool.look(&mut self.place, task.waker()),
@@ -104,26 +105,38 @@ impl<'c, H: RegionRef> Claim<'c, H> {
     }
 
     /// Says what the task waits for, which is the last thing before it does.
-    pub(super) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
+    pub(crate) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
         self.cx.waits(self.on, self.at, task.waker(), &mut self.registration);
         Poll::Pending
     }
 
     /// Leaves the line, if in it.
-    pub(super) fn withdraw(&mut self) {
-        if let (Some(home), Some(place)) = (self.home.take(), self.place.take()) {
+    pub(crate) fn withdraw(&mut self) {
+        self.leave();
+        self.home = None;
+    }
+
+    /// Leaves the line, if in it; it may be asked again.
+    pub(crate) fn leave(&mut self) {
+        if let (Some(home), Some(place)) = (&self.home, self.place.take()) {
             self.note = Note::NOTHING;
             home.pool().leave(place, self.wants);
         }
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    /// No permits, as if it had been excused: it is answered.
+    pub(crate) fn nothing(&mut self) -> Held<H> {
+        let home = self.home.take().expect("a future is not polled once it is ready");
+        Held { home, permits: 0, note: Note::NOTHING }
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
         self.place.is_some()
     }
 }
 
 /// How far a claim has come.
-pub(super) enum Step<H: RegionRef> {
+pub(crate) enum Step<H: RegionRef> {
     /// It has what it wanted, or was excused and has nothing.
     Has(Held<H>),
     /// It stands in the line.
@@ -136,6 +149,7 @@ impl<H: RegionRef> Future for Claim<'_, H> {
     type Output = Result<Held<H>, AcquireError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let this = self.get_mut();
         ready!(this.poll_proceed(task))?;
         match this.step(task) {
@@ -160,7 +174,7 @@ impl<H: RegionRef> fmt::Debug for Claim<'_, H> {
 
 /// Permits taken out of their home's pool, given back when dropped. Only a claim and
 /// [`Held::try_new`] make one, and only from permits they took.
-pub(super) struct Held<H: RegionRef> {
+pub(crate) struct Held<H: RegionRef> {
     home: H,
     permits: usize,
     /// For as long as it is held.
@@ -169,36 +183,72 @@ pub(super) struct Held<H: RegionRef> {
 }
 
 impl<H: RegionRef> Held<H> {
-    pub(super) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
+    pub(crate) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
         home.pool().try_take(count)?;
         let note = Note::holds(home.pool(), None);
         Ok(Held { home, permits: count, note })
     }
 
-    pub(super) fn home(&self) -> &H {
+    pub(crate) fn home(&self) -> &H {
         &self.home
     }
 
-    pub(super) fn permits(&self) -> usize {
+    pub(crate) fn permits(&self) -> usize {
         self.permits
     }
 
     /// Gives back all but `count`.
-    pub(super) fn keep(&mut self, count: usize) {
+    pub(crate) fn keep(&mut self, count: usize) {
         let surplus = self.permits.saturating_sub(count);
         self.permits -= surplus;
         self.home.pool().give(surplus);
     }
 
+    /// Takes `count` of them out, if there are so many.
+    pub(crate) fn split(&mut self, count: usize) -> Option<Self>
+    where
+        H: Clone,
+    {
+        let left = self.permits.checked_sub(count)?;
+        let home = self.home.clone();
+        let note = Note::holds(home.pool(), None);
+        self.permits = left;
+        Some(Held { home, permits: count, note })
+    }
+
+    /// Takes those of another one, which are of the same pool.
+    #[track_caller]
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        let same = std::ptr::eq(self.home.pool(), other.home.pool());
+        assert!(same, "permits of different semaphores");
+        self.permits += std::mem::take(&mut other.permits);
+    }
+
+    /// The same permits, of a home that leads to the same pool in another way.
+    pub(crate) fn rehome<G: RegionRef>(mut self, to: impl FnOnce(&H) -> G) -> Held<G> {
+        let home = to(&self.home);
+        debug_assert!(std::ptr::eq(self.home.pool(), home.pool()));
+        let permits = std::mem::take(&mut self.permits);
+        let note = std::mem::take(&mut self.note);
+        Held { home, permits, note }
+    }
+
     /// Lets the permits vanish.
-    pub(super) fn forget(mut self) {
+    pub(crate) fn forget(mut self) {
         self.permits = 0;
+    }
+}
+
+impl<H: RegionRef> fmt::Debug for Held<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("permits", &self.permits).finish_non_exhaustive()
     }
 }
 
 impl<H: RegionRef> Drop for Held<H> {
     fn drop(&mut self) {
         if self.permits > 0 {
+            let _after = footprint::operation();
             self.home.pool().give(self.permits);
         }
     }

@@ -77,7 +77,7 @@ fn a_mutex_orders_and_wakes() {
 fn a_try_lock_orders() {
     loom::model(|| {
         twice((Mutex::new(()), Watched::default()), |(mutex, value), _| {
-            if let Some(_guard) = mutex.try_lock() {
+            if let Ok(_guard) = mutex.try_lock() {
                 value.bump();
             }
         });

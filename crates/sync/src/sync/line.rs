@@ -36,7 +36,7 @@ enum Slot<W, G> {
 /// One waiter's place. It is given back to the line by a [`Line::look`] that finds the gift or by
 /// [`Line::leave`], and never otherwise.
 #[derive(Debug)]
-pub(super) struct Place(u32);
+pub(crate) struct Place(u32);
 
 /// What a waiter sees when it looks.
 #[derive(Debug, PartialEq)]

@@ -92,3 +92,103 @@ macro_rules! guards {
         }
     };
 }
+
+/// Guards of a part of a locked value: what they hold, and the guards they are made of.
+///
+/// The guard after `of` is the one that `map` is called with; the closure behind it makes what the
+/// mapped guard keeps of the way to its lock.
+macro_rules! mapped_guards {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident<$($life:lifetime)?; $($T:ident)?; U> = $kind:ident<$home:ty>
+            of $guard:ident(& $($mut:ident)?), $rehome:expr;
+    )*) => {$(
+        $(#[$meta])*
+        #[must_use = "the lock is released when its guard is dropped"]
+        pub struct $name<$($life,)? $($T: ?Sized,)? U: ?Sized>($kind<$home, U>);
+
+        impl<$($life,)? T: ?Sized> $guard<$($life,)? T> {
+            /// A guard of a part of the value, which `of` leads to. If it panics, the lock is
+            /// released.
+            ///
+            /// Not a method, so that it hides none of the value's.
+            pub fn map<U: ?Sized>(
+                this: Self,
+                of: impl FnOnce(&$($mut)? T) -> &$($mut)? U,
+            ) -> mapped_guards!(@name $name $($life)? $($T)?) {
+                match $guard::filter_map(this, |value| Some(of(value))) {
+                    Ok(mapped) => mapped,
+                    Err(_) => unreachable!("there is a part always"),
+                }
+            }
+
+            /// [`map`](Self::map), if there is such a part; else the guard as it was.
+            pub fn filter_map<U: ?Sized>(
+                this: Self,
+                of: impl FnOnce(&$($mut)? T) -> Option<&$($mut)? U>,
+            ) -> Result<mapped_guards!(@name $name $($life)? $($T)?), Self> {
+                let mapped = this.0.filter_map(of).map_err($guard)?;
+                Ok($name(mapped.rehome($rehome)))
+            }
+        }
+
+        impl<$($life,)? $($T: ?Sized,)? U: ?Sized> $name<$($life,)? $($T,)? U> {
+            /// A guard of a part of the part, which `of` leads to.
+            pub fn map<V: ?Sized>(
+                this: Self,
+                of: impl FnOnce(&$($mut)? U) -> &$($mut)? V,
+            ) -> $name<$($life,)? $($T,)? V> {
+                match $name::filter_map(this, |value| Some(of(value))) {
+                    Ok(mapped) => mapped,
+                    Err(_) => unreachable!("there is a part always"),
+                }
+            }
+
+            /// [`map`](Self::map), if there is such a part; else the guard as it was.
+            pub fn filter_map<V: ?Sized>(
+                this: Self,
+                of: impl FnOnce(&$($mut)? U) -> Option<&$($mut)? V>,
+            ) -> Result<$name<$($life,)? $($T,)? V>, Self> {
+                this.0.filter_map(of).map($name).map_err($name)
+            }
+        }
+
+        impl<$($life,)? $($T: ?Sized,)? U: ?Sized> Deref for $name<$($life,)? $($T,)? U> {
+            type Target = U;
+
+            fn deref(&self) -> &U {
+                &self.0
+            }
+        }
+
+        mapped_guards!(@mutable $kind $name<$($life)?; $($T)?>);
+
+        impl<$($life,)? $($T: ?Sized,)? U: ?Sized + fmt::Debug> fmt::Debug
+            for $name<$($life,)? $($T,)? U>
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+
+        impl<$($life,)? $($T: ?Sized,)? U: ?Sized + fmt::Display> fmt::Display
+            for $name<$($life,)? $($T,)? U>
+        {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    )*};
+
+    (@name $name:ident $life:lifetime) => { $name<$life, U> };
+    (@name $name:ident $T:ident) => { $name<$T, U> };
+
+    (@mutable MappedPart $name:ident<$($life:lifetime)?; $($T:ident)?>) => {};
+    (@mutable MappedSole $name:ident<$($life:lifetime)?; $($T:ident)?>) => {
+        impl<$($life,)? $($T: ?Sized,)? U: ?Sized> DerefMut for $name<$($life,)? $($T,)? U> {
+            fn deref_mut(&mut self) -> &mut U {
+                &mut self.0
+            }
+        }
+    };
+}

@@ -24,18 +24,22 @@
 //!
 //! A value that is never locked across an await is better off in a `std::sync::Mutex`.
 
+use std::fmt;
+
+use pool::Refusal;
+
 #[macro_use]
 mod macros;
 
 mod barrier;
-mod claim;
+pub(crate) mod claim;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod line;
 mod mutex;
 mod notify;
 mod once_cell;
-mod pool;
+pub(crate) mod pool;
 mod rwlock;
 mod semaphore;
 mod slot;
@@ -44,12 +48,36 @@ mod tests;
 
 pub use barrier::{Barrier, BarrierPass, BarrierWait};
 pub use mutex::{Lock, LockOwned, Mutex, MutexGuard, OwnedMutexGuard};
-pub use notify::{Notified, Notify};
+pub use mutex::{MappedMutexGuard, OwnedMappedMutexGuard};
+pub use notify::{Notified, NotifiedOwned, Notify};
 pub use once_cell::{OnceCell, SetError};
+pub use rwlock::{MappedRwLockReadGuard, MappedRwLockWriteGuard};
+pub use rwlock::{OwnedMappedRwLockReadGuard, OwnedMappedRwLockWriteGuard};
 pub use rwlock::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLockReadGuard, RwLockWriteGuard};
 pub use rwlock::{Read, ReadOwned, RwLock, Write, WriteOwned};
 pub use semaphore::{Acquire, AcquireError, AcquireOwned, TryAcquireError};
 pub use semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+/// Why a lock was not had at once: somebody holds it, or waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryLockError(());
+
+impl From<Refusal> for TryLockError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Busy => TryLockError(()),
+            Refusal::Closed => unreachable!("locks are never closed"),
+        }
+    }
+}
+
+impl fmt::Display for TryLockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock is held or waited for")
+    }
+}
+
+impl std::error::Error for TryLockError {}
 
 /// Why a lock, which is never closed, was not had.
 fn never_closed(error: AcquireError) -> asx_task::Cancelled {

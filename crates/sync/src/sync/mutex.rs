@@ -7,11 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
-use super::claim::{Claim, Held};
-use super::slot::{FULL, HasSlot, Slot, Sole};
+use super::TryLockError;
+use super::claim::{Claim, HasPool, Held};
+use super::pool::Pool;
+use super::slot::{FULL, HasSlot, MappedSole, Slot, Sole};
 
 /// A lock whose guard may be held across awaits.
 ///
@@ -19,7 +22,7 @@ use super::slot::{FULL, HasSlot, Slot, Sole};
 /// twice waits for itself. A panic while it is held releases it; there is no poison.
 ///
 /// ```
-/// use asx_runtime::{Cancelled, Cx, sync::Mutex};
+/// use asx::{Cancelled, Cx, sync::Mutex};
 ///
 /// static TOTAL: Mutex<u64> = Mutex::new(0);
 ///
@@ -61,13 +64,15 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// The lock if it is free now and nobody waits for it.
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        Held::try_new(self, FULL).ok().map(MutexGuard::new)
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(MutexGuard::new(Held::try_new(self, FULL)?))
     }
 
     /// Like [`try_lock`](Self::try_lock), with a guard that keeps the mutex alive.
-    pub fn try_lock_owned(self: &Arc<Self>) -> Option<OwnedMutexGuard<T>> {
-        Held::try_new(self.clone(), FULL).ok().map(OwnedMutexGuard::new)
+    pub fn try_lock_owned(self: &Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(OwnedMutexGuard::new(Held::try_new(self.clone(), FULL)?))
     }
 
     /// The value, which nobody else can hold meanwhile.
@@ -99,8 +104,8 @@ impl<T> From<T> for Mutex<T> {
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.try_lock() {
-            Some(guard) => f.debug_tuple("Mutex").field(&&*guard).finish(),
-            None => f.write_str("Mutex(<locked>)"),
+            Ok(guard) => f.debug_tuple("Mutex").field(&&*guard).finish(),
+            Err(_) => f.write_str("Mutex(<locked>)"),
         }
     }
 }
@@ -117,4 +122,33 @@ guards! {
     MutexGuard<'a; T> = Sole<&'a Mutex<T>>;
     /// Holds a [`Mutex`] until dropped and keeps it alive.
     OwnedMutexGuard<; T> = Sole<Arc<Mutex<T>>>;
+}
+
+mapped_guards! {
+    /// Holds a [`Mutex`] until dropped, and leads to a part of its value; see [`MutexGuard::map`].
+    ///
+    /// ```
+    /// use asx::sync::{MappedMutexGuard, Mutex, MutexGuard};
+    ///
+    /// struct Ledger(Mutex<Vec<(String, u64)>>);
+    ///
+    /// impl Ledger {
+    ///     /// The balance of an account, which nobody else changes meanwhile.
+    ///     fn balance(&self, name: &str) -> Option<MappedMutexGuard<'_, u64>> {
+    ///         let guard = self.0.try_lock().ok()?;
+    ///         MutexGuard::filter_map(guard, |accounts| {
+    ///             accounts.iter_mut().find(|(owner, _)| owner == name).map(|(_, sum)| sum)
+    ///         })
+    ///         .ok()
+    ///     }
+    /// }
+    ///
+    /// let ledger = Ledger(Mutex::new(vec![("ann".to_owned(), 7)]));
+    /// *ledger.balance("ann").unwrap() += 1;
+    /// assert_eq!(*ledger.balance("ann").unwrap(), 8);
+    /// assert!(ledger.balance("bob").is_none());
+    /// ```
+    MappedMutexGuard<'a; ; U> = MappedSole<&'a Pool> of MutexGuard(&mut), |home| home.pool();
+    /// Holds a [`Mutex`] until dropped and keeps it alive, and leads to a part of its value.
+    OwnedMappedMutexGuard<; T; U> = MappedSole<Arc<Mutex<T>>> of OwnedMutexGuard(&mut), Arc::clone;
 }

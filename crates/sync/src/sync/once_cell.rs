@@ -10,6 +10,7 @@ use std::future::Future;
 use std::mem;
 use std::sync::OnceLock;
 
+use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{Cancelled, Cx};
 
@@ -20,7 +21,7 @@ use super::pool::{Pool, Refusal};
 /// A cell that is filled at most once, asynchronously.
 ///
 /// ```
-/// use asx_runtime::{Cancelled, Cx, sync::OnceCell};
+/// use asx::{Cancelled, Cx, sync::OnceCell};
 ///
 /// static CONFIG: OnceCell<String> = OnceCell::new();
 ///
@@ -45,6 +46,7 @@ impl<T> OnceCell<T> {
 
     /// The value, if it is there.
     pub fn get(&self) -> Option<&T> {
+        let _after = footprint::operation();
         self.right.object().read();
         self.value.get()
     }
@@ -66,6 +68,7 @@ impl<T> OnceCell<T> {
 
     /// Fills the cell, unless it is full or being filled; then the value comes back.
     pub fn set(&self, value: T) -> Result<(), SetError<T>> {
+        let _after = footprint::operation();
         match Held::try_new(&self.right, 1) {
             Ok(right) => {
                 self.fill(right, value);

@@ -21,7 +21,7 @@ use std::task::Waker;
 
 use asx_task::footprint::Object;
 use asx_task::operation::guard;
-use asx_task::{footprint, waits};
+use asx_task::waits;
 
 use super::line::{Left, Line, Look, Place, Wakes};
 use crate::prim::atomic::{AtomicUsize, Ordering};
@@ -35,9 +35,9 @@ const WAITING: usize = 2;
 const ONE: usize = 4;
 
 /// The most permits any pool can count.
-pub(super) const MAX: usize = usize::MAX / (2 * ONE);
+pub(crate) const MAX: usize = usize::MAX / (2 * ONE);
 
-pub(super) struct Pool {
+pub(crate) struct Pool {
     word: AtomicUsize,
     /// No more than this are ever free: what is given beyond it is lost.
     limit: usize,
@@ -47,7 +47,7 @@ pub(super) struct Pool {
 
 /// What a waiter is called with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// It has the permits it wanted.
     Granted,
     /// It needn't wait any longer, and has none.
@@ -58,7 +58,7 @@ pub(super) enum Answer {
 
 /// Why permits can't be had at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Too few are free, or others wait.
     Busy,
     /// The pool is closed.
@@ -69,7 +69,7 @@ impl Pool {
     const_fn! {
         /// `free` permits, and never more than `limit`.
         #[track_caller]
-        pub(super) fn new(free: usize, limit: usize) -> Pool {
+        pub(crate) fn new(free: usize, limit: usize) -> Pool {
             let line = Mutex::new(Line::new());
             let free = if free < limit { free } else { limit };
             let object = Object::made_at(Location::caller());
@@ -78,36 +78,35 @@ impl Pool {
     }
 
     /// How many permits are free, whoever waits for them.
-    pub(super) fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.object.read();
         self.word.load(Ordering::Acquire) / ONE
     }
 
     /// Whether whoever wants this many wants all there are.
-    pub(super) fn is_all(&self, count: usize) -> bool {
+    pub(crate) fn is_all(&self, count: usize) -> bool {
         count >= self.limit
     }
 
     /// Its name, for whatever else belongs to it.
-    pub(super) fn object(&self) -> Object {
+    pub(crate) fn object(&self) -> Object {
         self.object
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.object.read();
         self.word.load(Ordering::Acquire) & CLOSED != 0
     }
 
     /// Whether somebody is at the line right now.
     #[cfg(all(test, not(loom)))]
-    pub(super) fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         self.line.try_lock().is_err()
     }
 
     /// Takes permits if nobody waits.
     #[inline]
-    pub(super) fn try_take(&self, count: usize) -> Result<(), Refusal> {
-        footprint::lab_step();
+    pub(crate) fn try_take(&self, count: usize) -> Result<(), Refusal> {
         self.object.write();
         // Acquire: what the last holders did is seen by this one; and where the pool is closed,
         // what was done before that.
@@ -124,7 +123,7 @@ impl Pool {
 
     /// Gives permits to the head of the line, or leaves them free.
     #[inline]
-    pub(super) fn give(&self, count: usize) {
+    pub(crate) fn give(&self, count: usize) {
         let done = self.give_freely(count);
         if !done {
             self.give_waiters(count);
@@ -142,14 +141,14 @@ impl Pool {
     }
 
     /// Calls everybody in the line.
-    pub(super) fn excuse_all(&self) {
+    pub(crate) fn excuse_all(&self) {
         let mut wakes = Wakes::default();
         let mut line = self.line();
         self.call_all(&mut line, Answer::Excused, &mut wakes);
     }
 
     /// From now on nothing is granted.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut wakes = Wakes::default();
         let mut line = self.line();
         self.word.fetch_or(CLOSED, Ordering::Release);
@@ -210,7 +209,7 @@ impl Pool {
 
     /// Takes permits or joins the line.
     #[inline]
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         count: usize,
         waker: &Waker,
@@ -250,7 +249,7 @@ impl Pool {
     }
 
     /// Looks whether a waiter was called.
-    pub(super) fn look(&self, place: &mut Option<Place>, waker: &Waker) -> Option<Answer> {
+    pub(crate) fn look(&self, place: &mut Option<Place>, waker: &Waker) -> Option<Answer> {
         let mut fresh = None;
         let answer = loop {
             let look = self.line().look(place, waker, &mut fresh);
@@ -265,7 +264,7 @@ impl Pool {
     }
 
     /// Takes a waiter of `count` permits out of the line and passes on what it was granted.
-    pub(super) fn leave(&self, place: Place, count: usize) {
+    pub(crate) fn leave(&self, place: Place, count: usize) {
         let mut wakes = Wakes::default();
         let mut line = self.line();
         let mut unused = None;

@@ -7,11 +7,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
-use super::claim::{Claim, Held};
-use super::slot::{FULL, HasSlot, Part, Slot, Sole};
+use super::TryLockError;
+use super::claim::{Claim, HasPool, Held};
+use super::pool::Pool;
+use super::slot::{FULL, HasSlot, MappedPart, MappedSole, Part, Slot, Sole};
 
 /// A lock that many may read or one may write, across awaits.
 ///
@@ -22,7 +25,7 @@ use super::slot::{FULL, HasSlot, Part, Slot, Sole};
 /// releases it; there is no poison.
 ///
 /// ```
-/// use asx_runtime::{Cancelled, Cx, sync::RwLock};
+/// use asx::{Cancelled, Cx, sync::RwLock};
 ///
 /// async fn bump(cx: &Cx, limits: &RwLock<Vec<u32>>) -> Result<usize, Cancelled> {
 ///     let mut writer = limits.write(cx).await?;
@@ -76,23 +79,27 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// A read guard if nobody writes now and nobody waits.
-    pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
-        Held::try_new(self, 1).ok().map(RwLockReadGuard::new)
+    pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(RwLockReadGuard::new(Held::try_new(self, 1)?))
     }
 
     /// A write guard if nobody reads or writes now and nobody waits.
-    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        Held::try_new(self, FULL).ok().map(RwLockWriteGuard::new)
+    pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(RwLockWriteGuard::new(Held::try_new(self, FULL)?))
     }
 
     /// Like [`try_read`](Self::try_read), with a guard that keeps the lock alive.
-    pub fn try_read_owned(self: &Arc<Self>) -> Option<OwnedRwLockReadGuard<T>> {
-        Held::try_new(self.clone(), 1).ok().map(OwnedRwLockReadGuard::new)
+    pub fn try_read_owned(self: &Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(OwnedRwLockReadGuard::new(Held::try_new(self.clone(), 1)?))
     }
 
     /// Like [`try_write`](Self::try_write), with a guard that keeps the lock alive.
-    pub fn try_write_owned(self: &Arc<Self>) -> Option<OwnedRwLockWriteGuard<T>> {
-        Held::try_new(self.clone(), FULL).ok().map(OwnedRwLockWriteGuard::new)
+    pub fn try_write_owned(self: &Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
+        let _after = footprint::operation();
+        Ok(OwnedRwLockWriteGuard::new(Held::try_new(self.clone(), FULL)?))
     }
 
     /// The value, which nobody else can hold meanwhile.
@@ -124,8 +131,8 @@ impl<T> From<T> for RwLock<T> {
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.try_read() {
-            Some(guard) => f.debug_tuple("RwLock").field(&&*guard).finish(),
-            None => f.write_str("RwLock(<locked>)"),
+            Ok(guard) => f.debug_tuple("RwLock").field(&&*guard).finish(),
+            Err(_) => f.write_str("RwLock(<locked>)"),
         }
     }
 }
@@ -160,6 +167,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// Goes on as a reader, without a moment in which somebody else could write. Readers at the
     /// head of the line come in.
     pub fn downgrade(self) -> RwLockReadGuard<'a, T> {
+        let _after = footprint::operation();
         RwLockReadGuard(self.0.downgrade())
     }
 }
@@ -168,6 +176,21 @@ impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
     /// Goes on as a reader, without a moment in which somebody else could write. Readers at the
     /// head of the line come in.
     pub fn downgrade(self) -> OwnedRwLockReadGuard<T> {
+        let _after = footprint::operation();
         OwnedRwLockReadGuard(self.0.downgrade())
     }
+}
+
+mapped_guards! {
+    /// Reads a part of the value of a [`RwLock`] until dropped; see [`RwLockReadGuard::map`].
+    MappedRwLockReadGuard<'a; ; U> = MappedPart<&'a Pool> of RwLockReadGuard(&), |home| home.pool();
+    /// Writes a part of the value of a [`RwLock`] until dropped; see [`RwLockWriteGuard::map`].
+    MappedRwLockWriteGuard<'a; ; U> = MappedSole<&'a Pool>
+        of RwLockWriteGuard(&mut), |home| home.pool();
+    /// Reads a part of the value of a [`RwLock`] until dropped, and keeps the lock alive.
+    OwnedMappedRwLockReadGuard<; T; U> = MappedPart<Arc<RwLock<T>>>
+        of OwnedRwLockReadGuard(&), Arc::clone;
+    /// Writes a part of the value of a [`RwLock`] until dropped, and keeps the lock alive.
+    OwnedMappedRwLockWriteGuard<; T; U> = MappedSole<Arc<RwLock<T>>>
+        of OwnedRwLockWriteGuard(&mut), Arc::clone;
 }

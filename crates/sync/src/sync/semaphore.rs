@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
@@ -19,7 +20,7 @@ use super::pool::{MAX, Pool, Refusal};
 /// few, so that free permits may gather until the head of the line has enough.
 ///
 /// ```
-/// use asx_runtime::{Cx, sync::{AcquireError, Semaphore}};
+/// use asx::{Cx, sync::{AcquireError, Semaphore}};
 ///
 /// static SLOTS: Semaphore = Semaphore::new(8);
 ///
@@ -48,11 +49,13 @@ impl Semaphore {
 
     /// How many permits are free. While tasks wait, these are for the head of the line.
     pub fn available_permits(&self) -> usize {
+        let _after = footprint::operation();
         self.pool.free()
     }
 
     /// Adds new permits; the first waiters get them.
     pub fn add_permits(&self, count: usize) {
+        let _after = footprint::operation();
         self.pool.give(count);
     }
 
@@ -88,16 +91,19 @@ impl Semaphore {
 
     /// A permit, if one is free now and nobody waits.
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
+        let _after = footprint::operation();
         self.try_acquire_many(1)
     }
 
     /// Several permits, if they are free now and nobody waits.
     pub fn try_acquire_many(&self, count: usize) -> Result<SemaphorePermit<'_>, TryAcquireError> {
+        let _after = footprint::operation();
         Ok(SemaphorePermit::new(Held::try_new(self, count)?))
     }
 
     /// A permit that keeps the semaphore alive, if one is free now and nobody waits.
     pub fn try_acquire_owned(self: &Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
+        let _after = footprint::operation();
         self.try_acquire_many_owned(1)
     }
 
@@ -106,17 +112,20 @@ impl Semaphore {
         self: &Arc<Self>,
         count: usize,
     ) -> Result<OwnedSemaphorePermit, TryAcquireError> {
+        let _after = footprint::operation();
         Ok(OwnedSemaphorePermit::new(Held::try_new(self.clone(), count)?))
     }
 
     /// From now on nobody gets a permit: all who wait or come end with `Closed`. Permits granted
     /// before remain valid.
     pub fn close(&self) {
+        let _after = footprint::operation();
         self.pool.close();
     }
 
     /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
         self.pool.is_closed()
     }
 }
@@ -154,8 +163,36 @@ impl<'a> SemaphorePermit<'a> {
         self.0.permits()
     }
 
+    /// Takes `count` of them out, to be given back on their own: `None`, and nothing has changed,
+    /// if these are fewer.
+    ///
+    /// ```
+    /// let semaphore = asx::sync::Semaphore::new(4);
+    /// let mut all = semaphore.try_acquire_many(4)?;
+    /// let one = all.split(1).expect("there are four");
+    /// assert_eq!((all.count(), one.count()), (3, 1));
+    /// drop(one);
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// all.merge(semaphore.try_acquire()?);
+    /// assert_eq!(all.count(), 4);
+    /// # Ok::<(), asx::sync::TryAcquireError>(())
+    /// ```
+    pub fn split(&mut self, count: usize) -> Option<Self> {
+        self.0.split(count).map(Self::new)
+    }
+
+    /// Takes in those of another one, to be given back together.
+    ///
+    /// # Panics
+    /// If they are of another semaphore; the others are given back then.
+    #[track_caller]
+    pub fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+
     /// Never gives them back: the semaphore has so many fewer.
     pub fn forget(self) {
+        let _after = footprint::operation();
         self.0.forget();
     }
 }
@@ -170,8 +207,24 @@ impl OwnedSemaphorePermit {
         self.0.permits()
     }
 
+    /// Takes `count` of them out, to be given back on their own: `None`, and nothing has changed,
+    /// if these are fewer.
+    pub fn split(&mut self, count: usize) -> Option<Self> {
+        self.0.split(count).map(Self::new)
+    }
+
+    /// Takes in those of another one, to be given back together.
+    ///
+    /// # Panics
+    /// If they are of another semaphore; the others are given back then.
+    #[track_caller]
+    pub fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+    }
+
     /// Never gives them back: the semaphore has so many fewer.
     pub fn forget(self) {
+        let _after = footprint::operation();
         self.0.forget();
     }
 }

@@ -44,6 +44,9 @@ pub(crate) enum Kind {
 pub(crate) struct Branch {
     cancel: RefCell<Option<Cancelled>>,
     seen: Cell<bool>,
+    /// Whether something inside has looked for a cancel since, and was answered, if only that it is
+    /// shielded.
+    looked: Cell<bool>,
     /// When it is cancelled, and what for.
     deadline: Option<(Time, cancel::Kind)>,
 }
@@ -70,6 +73,11 @@ impl Branch {
         let task = cx.task().as_ptr();
         let polled = context::with_current(|current| current.as_ptr() == task);
         self.cancel.borrow().clone().filter(|_| polled != Some(true))
+    }
+
+    /// Whether nothing inside has looked since it was cancelled.
+    pub(crate) fn is_unheeded(&self) -> bool {
+        self.is_cancelled() && !self.looked.get()
     }
 
     /// The cancel, if something inside has seen it.
@@ -111,6 +119,15 @@ impl Node {
             }
         };
         cancelled.map(Verdict::Cancelled)
+    }
+
+    /// Something inside has looked, and was answered by this node or by one further in.
+    pub(crate) fn note_look(&self) {
+        if let Kind::Branch(branch) = &self.kind
+            && branch.is_cancelled()
+        {
+            branch.looked.set(true);
+        }
     }
 
     /// Whether it has nothing to say to a [`check`](Node::check).

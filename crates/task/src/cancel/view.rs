@@ -8,7 +8,6 @@ use asx_kernel::budget::Exhausted;
 use asx_kernel::task::TaskState;
 
 use crate::cancel::node::Verdict;
-use crate::footprint;
 use crate::task::cell::TaskRef;
 use crate::task::context::{self, Elsewhere};
 use crate::task::outcome::Cancelled;
@@ -47,7 +46,6 @@ impl<'a> CancelView<'a> {
     /// The cancel that the caller is to heed, if there is one.
     #[inline]
     pub(crate) fn check(self, how: Check) -> Option<Cancelled> {
-        footprint::lab_step();
         if self.is_bare() { None } else { self.check_chain(how) }
     }
 
@@ -60,6 +58,12 @@ impl<'a> CancelView<'a> {
             }
             node.check(how.observe)
         });
+        if matches!(found, Ok(Some(_))) {
+            let _ = context::find(task, |node| {
+                node.note_look();
+                None::<()>
+            });
+        }
         let here = match found {
             Ok(Some(Verdict::Shielded)) => return None,
             Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
@@ -94,10 +98,16 @@ impl<'a> CancelView<'a> {
         matches!(asked, Ok(None)) && self.is_task_quiet()
     }
 
-    /// Shortcut: whether it is quiet and no part of the task is around the caller. So are most, and
-    /// this takes no calls.
+    /// Whether it is quiet and no part of the task is around the caller. So are most, and this
+    /// takes no calls.
     #[inline]
     fn is_bare(self) -> bool {
+        // Shortcut: `CancelView::is_bare`: a task nobody asked anything of, without a deadline and
+        // with no part of it around the caller, goes on; there is no chain to look at.
+        // Law: cancel-checked operations look first (`world::waits`).
+        // Equal: `a_quiet_task_is_one_that_sees_nothing` (with and without parts).
+        // Worth: 8.6 % of `spsc`.
+
         context::is_bare(self.task) && self.is_task_quiet()
     }
 
@@ -151,7 +161,7 @@ mod tests {
             let sees = |cx: &Cx| {
                 let quiet = cx.cancel_view().is_quiet();
                 let bare = cx.cancel_view().is_bare();
-                assert_eq!(bare, quiet && !context::is_inside_any(cx.task()));
+                assert_eq!(bare, quiet && context::is_bare(cx.task()));
                 let seen = cx.cancel_view().check(Check::UNSEEN);
                 assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
                 (quiet, seen.is_some())

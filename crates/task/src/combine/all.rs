@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::children::Children;
-use super::{Always, Decision, Never, OnErr, Rule};
+use super::{Always, Decision, Never, OnErr, OnOk, Rule};
 use crate::Cx;
 
-/// [`join`](crate::join) of any number: the outputs, in the order of `parts`.
+/// [`join`](crate::join()) of any number: the outputs, in the order of `parts`.
 ///
 /// On a wake only the parts that were woken are polled.
 ///
 /// ```
-/// # use asx_runtime::{Cx, join_all};
+/// # use asx::{Cx, join_all};
 /// async fn lengths(cx: &Cx, words: &[&str]) -> Vec<usize> {
 ///     join_all(cx, words.iter().map(|word| async move |_: &Cx| word.len())).await
 /// }
@@ -28,7 +28,7 @@ where
     All::<Never, F>::new(cx, parts)
 }
 
-/// [`try_join`](crate::try_join) of any number: the values in the order of `parts`, or the first
+/// [`try_join`](crate::try_join()) of any number: the values in the order of `parts`, or the first
 /// error.
 pub fn try_join_all<'a, I, M, F, T, E>(
     cx: &'a Cx,
@@ -42,7 +42,7 @@ where
     All::<OnErr, F>::new(cx, parts)
 }
 
-/// [`race`](crate::race) of any number: the output of the one that ends first, or `None` if there
+/// [`race`](crate::race()) of any number: the output of the one that ends first, or `None` if there
 /// are none.
 pub fn race_all<'a, I, M, F>(cx: &'a Cx, parts: I) -> impl Future<Output = Option<F::Output>>
 where
@@ -51,6 +51,28 @@ where
     F: Future,
 {
     All::<Always, F>::new(cx, parts)
+}
+
+/// [`race_ok`](crate::race_ok()) of any number: the value of the one that succeeds first, or all
+/// errors, in the order of `parts`.
+///
+/// ```
+/// # use asx::{Cancelled, Cx, race_ok_all};
+/// # async fn ask(cx: &Cx, server: &str) -> Result<String, Cancelled> { Ok(server.into()) }
+/// async fn any(cx: &Cx, servers: &[&str]) -> Result<String, Vec<Cancelled>> {
+///     race_ok_all(cx, servers.iter().map(|server| async move |cx| ask(cx, server).await)).await
+/// }
+/// ```
+pub fn race_ok_all<'a, I, M, F, T, E>(
+    cx: &'a Cx,
+    parts: I,
+) -> impl Future<Output = Result<T, Vec<E>>>
+where
+    I: IntoIterator<Item = M>,
+    M: FnOnce(&'a Cx) -> F,
+    F: Future<Output = Result<T, E>>,
+{
+    All::<OnOk, F>::new(cx, parts)
 }
 
 struct All<'a, R, F: Future> {
@@ -130,5 +152,18 @@ impl<F: Future> Future for All<'_, Always, F> {
         // What the losers said is dropped here: all have ended.
         let mut outputs = std::mem::take(&mut self.outputs);
         Poll::Ready(first.and_then(|first| outputs[first].take()))
+    }
+}
+
+impl<F: Future<Output = Result<T, E>>, T, E> Future for All<'_, OnOk, F> {
+    type Output = Result<T, Vec<E>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let first = ready!(self.poll_all(cx));
+        let mut outputs = std::mem::take(&mut self.outputs);
+        Poll::Ready(match first.and_then(|first| outputs[first].take()) {
+            Some(Ok(value)) => Ok(value),
+            _ => Err(outputs.into_iter().flatten().filter_map(Result::err).collect()),
+        })
     }
 }

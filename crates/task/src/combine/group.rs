@@ -16,6 +16,7 @@ use super::children::{Children, Ready};
 use super::drive::Drive;
 use crate::cancel::wakers::Registration;
 use crate::core::guard;
+use crate::footprint;
 use crate::prim::{Mutex, lock};
 use crate::task::outcome::Cancelled;
 use crate::wait::Wait;
@@ -25,8 +26,8 @@ use crate::{CancelSafe, Cx};
 ///
 /// Children run in this task, at the same time as the body, and may borrow what is around the
 /// group. They are of one type, that of the future made by the closure given to [`Group::add`]:
-/// call one `async fn` for all, or have them boxed, with `async |g: Group<'_, BoxFuture<'_, T>>|`
-/// and `g.add(|cx| Box::pin(..))`.
+/// call one `async fn` for all. Two closures make two types, however alike they look: where the
+/// children differ, add all of them with [`Group::add_boxed`].
 ///
 /// Their outputs come from [`Group::next`] in the order they end; what is not taken is dropped. An
 /// error of the body asks all children to stop (`FailFast`), and so does a panic, which goes on
@@ -34,7 +35,7 @@ use crate::{CancelSafe, Cx};
 /// children.
 ///
 /// ```
-/// # use asx_runtime::{Cancelled, Cx, group};
+/// # use asx::{Cancelled, Cx, group};
 /// # async fn fetch(cx: &Cx, url: &str) -> Result<usize, Cancelled> { Ok(url.len()) }
 /// /// At most ten at a time.
 /// async fn fetch_all(cx: &Cx, urls: &[String]) -> Result<usize, Cancelled> {
@@ -84,6 +85,10 @@ pub struct Child(u64);
 
 impl<'a, C: Future> Group<'a, C> {
     /// Adds a child. In a group whose body has ended it is dropped.
+    ///
+    /// All children of a group are of the type of the first one. A second closure is another type:
+    /// the compiler then says `type annotations needed` or `mismatched types` at it. Use
+    /// [`add_boxed`](Group::add_boxed) for all of them.
     pub fn add(&self, child: impl FnOnce(&'a Cx) -> C) -> Child {
         self.shared.add(child(self.cx))
     }
@@ -120,6 +125,36 @@ impl<'a, C: Future> Group<'a, C> {
     /// Asks all children there are now to stop (`User`).
     pub fn cancel_all(&self) {
         self.shared.request(|inner| inner.requests.cancel_before = inner.next);
+    }
+}
+
+impl<'a, T> Group<'a, BoxFuture<'a, T>> {
+    /// [`add`](Group::add) of children that differ: each has a box of its own. They have one output
+    /// and are `Send`; what is not goes into boxes of your own, with `g.add(|cx| Box::pin(..) as
+    /// Pin<Box<dyn Future<Output = T> + '_>>)`.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    ///     group(cx, async |g| {
+    ///         g.add_boxed(async |cx| cx.sleep(2.millis()).await.map(|()| "slow"));
+    ///         g.add_boxed(async |_cx| Ok("fast"));
+    ///         while let Some(word) = g.next(cx).await? {
+    ///             println!("{}", word?);
+    ///         }
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    pub fn add_boxed<F, B>(&self, child: F) -> Child
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future<Output = T> + Send + 'a,
+    {
+        self.add(|cx| Box::pin(child(cx)))
     }
 }
 
@@ -225,7 +260,7 @@ impl<C: Future> Shared<C> {
     }
 }
 
-/// The future of [`Group::next`].
+/// The future of [`Group::next`]; gives `Result<Option<C::Output>, Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct NextChild<'g, C: Future> {
     cx: &'g Cx,
@@ -239,6 +274,7 @@ impl<C: Future> Future for NextChild<'_, C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let NextChild { cx: context, shared, registration, at } = &mut *self;
+        let _after = footprint::after_operation();
         ready!(context.poll_proceed(cx, registration))?;
         // Cloned before the lock and, if it is not needed, dropped after it.
         let mut waker = Some(cx.waker().clone());

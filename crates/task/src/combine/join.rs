@@ -80,7 +80,7 @@ joins!(
     /// (`FailFast`) and waited for, then the panic goes on here.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, join};
+    /// # use asx::{Cx, join};
     /// async fn both(cx: &Cx, text: &str) -> (usize, usize) {
     ///     join(cx, async |_| text.len(), async |_| text.lines().count()).await
     /// }
@@ -92,7 +92,7 @@ joins!(
     /// what it then says is not the result. Else as [`join`].
     ///
     /// ```
-    /// # use asx_runtime::{Cancelled, Cx, try_join};
+    /// # use asx::{Cancelled, Cx, try_join};
     /// # async fn left(cx: &Cx) -> Result<u8, Cancelled> { Ok(1) }
     /// # async fn right(cx: &Cx) -> Result<u8, Cancelled> { Ok(2) }
     /// async fn sum(cx: &Cx) -> Result<u8, Cancelled> {

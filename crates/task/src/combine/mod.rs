@@ -5,16 +5,23 @@
 //! error, a winner, a panic), the others are asked to stop and polled to their ends before the
 //! combinator is done: nothing is dropped half-way. A part that had not begun never begins.
 //!
-//! * [`join`], [`race`]: a fixed number, over [`tuple`]; all live parts are polled on each wake.
+//! * [`join`], [`race`], [`race_ok`]: a fixed number, over [`tuple`], or with the [`macros`] over a
+//!   [`list`]; all live parts are polled on each wake.
 //! * [`all`], [`group`]: any number, over [`children`]; only those that were woken are polled.
+//! * [`retry`], [`hedge`]: one thing several times.
 
 mod all;
 mod children;
 mod drive;
 mod group;
+mod hedge;
 mod join;
+mod list;
+mod macros;
 mod part;
 mod race;
+mod race_ok;
+mod retry;
 mod tuple;
 
 use std::task::Context;
@@ -25,23 +32,33 @@ use crate::Cx;
 use crate::proceed;
 use crate::task::outcome::{Cancelled, Panic};
 
-pub use all::{join_all, race_all, try_join_all};
+pub use all::{join_all, race_all, race_ok_all, try_join_all};
 pub use group::{BoxFuture, Child, Group, NextChild, group};
+pub use hedge::hedge;
 pub use join::{join, join3, join4, try_join, try_join3, try_join4};
 pub use race::{race, race3, race4};
+pub use race_ok::race_ok;
+pub use retry::{Backoff, retry, retry_if};
+
+/// What the macros expand to.
+pub mod expansion {
+    pub use super::list::{Cons, List, Nil, cons, made};
+    pub use super::macros::{Joined, Raced, TryJoined, join, race, race_ok, try_join};
+}
 
 use part::Part;
 
 /// When the end of one part is the end of the others.
-trait Rule<T> {
+pub trait Rule<T> {
     /// Why they are asked to stop.
     const KIND: Kind = Kind::FailFast;
 
+    /// Whether this end decides.
     fn stops(output: &T) -> bool;
 }
 
 /// All parts go to their ends.
-struct Never;
+pub struct Never;
 
 impl<T> Rule<T> for Never {
     fn stops(_: &T) -> bool {
@@ -50,7 +67,7 @@ impl<T> Rule<T> for Never {
 }
 
 /// The first error decides.
-struct OnErr;
+pub struct OnErr;
 
 impl<T, E> Rule<Result<T, E>> for OnErr {
     fn stops(output: &Result<T, E>) -> bool {
@@ -59,7 +76,7 @@ impl<T, E> Rule<Result<T, E>> for OnErr {
 }
 
 /// The first to end decides.
-struct Always;
+pub struct Always;
 
 impl<T> Rule<T> for Always {
     const KIND: Kind = Kind::RaceLost;
@@ -69,8 +86,19 @@ impl<T> Rule<T> for Always {
     }
 }
 
+/// The first success decides.
+pub struct OnOk;
+
+impl<T, E> Rule<Result<T, E>> for OnOk {
+    const KIND: Kind = Kind::RaceLost;
+
+    fn stops(output: &Result<T, E>) -> bool {
+        output.is_ok()
+    }
+}
+
 /// What has been decided among the parts.
-struct Decision<'a> {
+pub struct Decision<'a> {
     cx: &'a Cx,
     begun: bool,
     /// The part whose output decided.

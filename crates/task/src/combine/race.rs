@@ -49,7 +49,7 @@ races!(
     /// had not begun by then never begins. A panic of either goes on here, after the other's end.
     ///
     /// ```
-    /// # use asx_runtime::{Cancelled, Cx, race};
+    /// # use asx::{Cancelled, Cx, race};
     /// # async fn ask(cx: &Cx, server: &str) -> Result<String, Cancelled> { Ok(server.into()) }
     /// async fn fastest(cx: &Cx) -> Result<String, Cancelled> {
     ///     race(cx, async |cx| ask(cx, "here").await, async |cx| ask(cx, "there").await).await

@@ -131,6 +131,14 @@ mod imp {
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 pub(crate) use imp::drop_payload;
+#[cfg(all(feature = "lab", not(any(loom, target_family = "wasm"))))]
+pub(crate) use imp::is_inside_callback;
+
+/// Where panics end the process, nobody notes that a callback is run.
+#[cfg(all(feature = "lab", any(loom, target_family = "wasm")))]
+pub(crate) fn is_inside_callback() -> bool {
+    false
+}
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod imp {
@@ -149,6 +157,12 @@ mod imp {
         /// Panics contained inside a callback that is run for a core, which counts them when the
         /// callback returns; `None` outside of such a callback.
         static INSIDE: Cell<Option<u64>> = const { Cell::new(None) };
+    }
+
+    /// Whether a callback is run for a core on this thread.
+    #[cfg(feature = "lab")]
+    pub(crate) fn is_inside_callback() -> bool {
+        INSIDE.get().is_some()
     }
 
     pub(super) fn contain<R>(core: Option<&Core>, callback: impl FnOnce() -> R) -> Option<R> {

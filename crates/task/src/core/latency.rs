@@ -1,7 +1,8 @@
 //! Cancels that nobody looks at: a task that was asked to stop and goes on being polled without a
-//! cancel-checked operation keeps its region open.
+//! cancel-checked operation keeps its region open, and so does a part of a task whose time is up.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,15 +39,29 @@ pub(crate) struct Latency {
     count: AtomicU64,
     /// The first of them that nobody has asked for.
     first: Mutex<Option<Unheeded>>,
+    /// Timeouts that were over for too long.
+    timeouts: AtomicU64,
+    /// Where the first of them is that nobody has asked for.
+    first_timeout: Mutex<Option<&'static Location<'static>>>,
 }
 
 impl Latency {
     pub(crate) fn new(most: Option<u16>) -> Latency {
-        Latency { most, count: AtomicU64::new(0), first: Mutex::new(None) }
+        let count = AtomicU64::new(0);
+        let timeouts = AtomicU64::new(0);
+        Latency { most, count, first: Mutex::new(None), timeouts, first_timeout: Mutex::new(None) }
     }
 
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed)
+    }
+
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.timeouts.load(Relaxed)
+    }
+
+    fn first_timeout(&self) -> MutexGuard<'_, Option<&'static Location<'static>>> {
+        self.first_timeout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn first(&self) -> MutexGuard<'_, Option<Unheeded>> {
@@ -58,6 +73,25 @@ impl Core {
     /// The first task that has not looked at its cancel for too long, since this was asked last.
     pub fn take_unheeded(&self) -> Option<Unheeded> {
         self.latency.first().take()
+    }
+
+    /// Where the first timeout is in which nothing has looked for too long, since this was asked
+    /// last.
+    pub fn take_unheeded_timeout(&self) -> Option<&'static Location<'static>> {
+        self.latency.first_timeout().take()
+    }
+
+    /// Nothing in a timeout of a task has looked for too long.
+    #[cfg(not(target_family = "wasm"))]
+    #[cold]
+    pub(crate) fn unheeded_timeout(
+        &self,
+        task: &crate::task::cell::TaskRef,
+        at: &'static Location<'static>,
+    ) {
+        self.latency.timeouts.fetch_add(1, Relaxed);
+        self.latency.first_timeout().get_or_insert(at);
+        task.span.unheeded_timeout(at);
     }
 
     /// A task that was asked to stop was polled and has not looked.
@@ -73,6 +107,7 @@ impl Core {
         self.latency.count.fetch_add(1, Relaxed);
         let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
         let unheeded = Unheeded { task: task.id(), name, polls: polls.into() };
+        self.report_unheeded(task, &unheeded);
         self.latency.first().get_or_insert(unheeded);
         task.span.unheeded(polls.into());
     }

@@ -5,6 +5,8 @@ mod journal;
 pub(crate) mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub(crate) mod limits;
+pub(crate) mod metrics;
+mod report;
 pub(crate) mod spans;
 pub(crate) mod timers;
 
@@ -24,13 +26,15 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::prim::{Mutex, lock_unseen};
-use crate::region::empty_close::EmptyCloseFastPath;
 use crate::region::grace::GraceAlarm;
 use crate::region::{InlineMap, Region};
 use crate::task::audit::{Registry, Seal};
 use crate::task::cell::{Runnable, TaskRef, TimerToken};
 use latency::Latency;
 use limits::{Limits, Quota};
+use metrics::Metrics;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use report::Reports;
 use timers::Timers;
 
 /// Where and when things run: threads, queues, the clock.
@@ -125,6 +129,12 @@ pub unsafe trait Host: Send + Sync + 'static {
     #[cfg(feature = "lab")]
     fn rewoken(&self) {}
 
+    /// A task of this host is polled here, and is before or after an operation: others may be
+    /// polled before this returns. Only with the feature `lab`, and if [points are
+    /// set](crate::pausing::set_points).
+    #[cfg(feature = "lab")]
+    fn pause(&self) {}
+
     /// Whether something goes wrong here that a program has a name for. A host that explores opens
     /// it; with all others nothing does.
     fn fault(&self, _name: &'static str) -> bool {
@@ -135,6 +145,26 @@ pub unsafe trait Host: Send + Sync + 'static {
     #[cfg(not(target_family = "wasm"))]
     fn net(&self) -> Option<&dyn crate::net::Net> {
         None
+    }
+
+    /// Whether [`report`](Host::report) has a reader. Where it has none, nothing is put in words.
+    fn has_reports(&self) -> bool {
+        false
+    }
+
+    /// Tells whoever runs the program a line that `tracing` does not hear of, as it has no
+    /// subscriber: once for each cause.
+    fn report(&self, _line: &str) {}
+
+    /// What the workers have done so far, if the host has workers that count.
+    fn metrics(&self) -> Option<Metrics> {
+        None
+    }
+
+    /// Whether the programs of a runtime stop together: a [`Handle`](crate::Handle) stops them all,
+    /// and not only the one it was taken in.
+    fn stops_whole(&self) -> bool {
+        false
     }
 
     /// Runs an entry on a thread where it may block; gives it back if there is none to be had.
@@ -160,6 +190,11 @@ pub struct Health {
     /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
     /// not counted.
     pub unheeded_cancels: u64,
+    /// Timeouts that were over for a second without anything inside having looked for a cancel:
+    /// mostly around futures of other crates, for which there is
+    /// [`Cx::abandon_on_cancel`](crate::Cx::abandon_on_cancel). Each is counted once. In a page on
+    /// wasm they are not counted.
+    pub unheeded_timeouts: u64,
 }
 
 /// What a host decides for its tasks.
@@ -235,6 +270,8 @@ pub struct Core {
     next_task: AtomicU64,
     next_region: AtomicU64,
     pub(crate) next_channel: AtomicU64,
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) next_socket: AtomicU64,
     pub(crate) next_permit: AtomicU64,
     pub(crate) next_obligation: AtomicU64,
     /// Counts those who ask for something, so that they keep their order.
@@ -242,7 +279,6 @@ pub struct Core {
     pub(crate) chain: ChainLimits,
     pub(crate) cleanup_polls: u32,
     pub(crate) cleanup_time: Option<Duration>,
-    pub(crate) straight: EmptyCloseFastPath,
     pub(crate) quota: Option<Quota>,
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
@@ -250,6 +286,8 @@ pub struct Core {
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
     pub(crate) latency: Latency,
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    reports: Reports,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
     closing_obligations: AtomicUsize,
@@ -287,13 +325,14 @@ impl Core {
             next_task: first(),
             next_region: first(),
             next_channel: first(),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            next_socket: first(),
             next_permit: first(),
             next_obligation: first(),
             next_place: first(),
             chain: settings.chain,
             cleanup_polls: settings.cleanup_polls,
             cleanup_time: settings.cleanup_time,
-            straight: EmptyCloseFastPath::new(),
             quota: settings.limits.map(Quota::new),
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
@@ -301,6 +340,8 @@ impl Core {
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
             latency: Latency::new(settings.cancel_latency),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            reports: Reports::default(),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
             registry: Registry::open(),
@@ -395,6 +436,8 @@ impl Core {
         for kind in [
             &self.next_task,
             &self.next_channel,
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            &self.next_socket,
             &self.next_permit,
             &self.next_obligation,
             &self.next_place,
@@ -481,6 +524,7 @@ impl Core {
             #[cfg(any(loom, target_family = "wasm"))]
             callback_panics: 0,
             unheeded_cancels: self.latency.count(),
+            unheeded_timeouts: self.latency.timeouts(),
         }
     }
 
@@ -498,6 +542,7 @@ impl Core {
         }
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
+        self.report_overrun(task);
     }
 
     /// A shield has hidden a cancel for as long as it may.
@@ -506,6 +551,7 @@ impl Core {
         self.overruns.fetch_add(1, Relaxed);
         task.tell(EventKind::GraceExpired {});
         task.span.shield_overrun();
+        self.report_shield(task);
     }
 
     /// Cleanup of a task has taken as long as it may.
@@ -514,11 +560,13 @@ impl Core {
         self.overruns.fetch_add(1, Relaxed);
         task.tell(EventKind::GraceExpired {});
         task.span.time_overrun();
+        self.report_overrun(task);
     }
 
     /// There was a panic that nobody is told of.
     pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
+        self.report_lost_panic();
     }
 
     /// The future of a task that was refused has panicked when it was dropped.

@@ -23,6 +23,7 @@ pub(crate) fn callback_panicked(_message: &str) {
 
 #[cfg(feature = "tracing")]
 mod on {
+    use std::panic::Location;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -196,6 +197,16 @@ mod on {
             self.tell(|| warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"));
         }
 
+        pub(crate) fn unheeded_timeout(&self, at: &'static Location<'static>) {
+            self.tell(|| {
+                warn!(
+                    target: "asx", parent: self.id(), at = %at,
+                    "timeout unheeded: nothing in it has looked for a second; for a future of \
+                     another crate there is `cx.abandon_on_cancel`"
+                );
+            });
+        }
+
         pub(crate) fn time_overrun(&self) {
             self.tell(|| {
                 warn!(target: "asx", parent: self.id(), "cleanup overrun: the time for it is over");
@@ -220,14 +231,18 @@ mod on {
             self.tell(|| debug!(target: "asx", parent: self.id(), "soft stop"));
         }
 
-        pub(crate) fn grace_expired(&self) {
-            self.tell(|| warn!(target: "asx", parent: self.id(), "grace expired"));
+        /// The time the task was given to end is over.
+        pub(crate) fn grace_expired(&self, name: Option<&str>) {
+            self.tell(|| warn!(target: "asx", parent: self.id(), name, "grace expired"));
         }
     }
 }
 
 #[cfg(not(feature = "tracing"))]
 mod off {
+    #[cfg(not(target_family = "wasm"))]
+    use std::panic::Location;
+
     use asx_kernel::cancel::Reason;
     use asx_kernel::outcome::Severity;
 
@@ -252,10 +267,12 @@ mod off {
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
+        #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: &'static Location<'static>) {}
+        #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
         #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
-        #[inline(always)] pub(crate) fn grace_expired(&self) {}
+        #[inline(always)] pub(crate) fn grace_expired(&self, _: Option<&str>) {}
     }
 }

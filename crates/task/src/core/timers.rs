@@ -3,6 +3,8 @@
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+#[cfg(not(target_family = "wasm"))]
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
@@ -58,6 +60,24 @@ pub(crate) struct Timers<T> {
     /// No later than the earliest deadline; `u64::MAX` without timers.
     next: AtomicU64,
     pub(crate) stamp: Stamp,
+}
+
+#[cfg(not(target_family = "wasm"))]
+impl Timers<TimerToken> {
+    /// When the next timer of each task is due.
+    pub(crate) fn by_task(&self) -> HashMap<u64, Time> {
+        let mut next = HashMap::new();
+        self.with_wheel(|wheel| {
+            for (due, token) in wheel.into_iter().flat_map(Wheel::iter) {
+                let (task, _) = token.owner();
+                if let Some(task) = task.checked_sub(1) {
+                    let known = next.entry(task).or_insert(due);
+                    *known = due.min(*known);
+                }
+            }
+        });
+        next
+    }
 }
 
 impl<T> Timers<T> {

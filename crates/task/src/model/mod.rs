@@ -25,9 +25,8 @@ use crate::prim::{Mutex, atomic, lock};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
 use crate::task::cell::TaskAttrs;
-use crate::task::run::{Begun, RunContext};
 use crate::test_util::Timeless;
-use crate::{Cancelled, Cx, Runnable, Task};
+use crate::{Begun, Cancelled, Cx, RunContext, Runnable, Task};
 
 /// Runs all interleavings in which threads are interrupted at most three times.
 fn explore(run: impl Fn() + Sync + Send + 'static) {

@@ -98,7 +98,7 @@ impl CompletionBuffer {
     /// # Safety
     /// It has completed and is on the list of the region, whose reference to it is the caller's.
     #[inline]
-    pub(super) unsafe fn leave(&self, task: NonNull<Header>) -> bool {
+    pub(super) unsafe fn push(&self, task: NonNull<Header>) -> bool {
         if self.claims.load(Relaxed) >= ROOM {
             return false;
         }

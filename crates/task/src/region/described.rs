@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 
 #[cfg(not(target_family = "wasm"))]
+use asx_kernel::time::Time;
+
+#[cfg(not(target_family = "wasm"))]
 use crate::dump::RegionInfo;
 use crate::dump::{Dump, TaskInfo};
 use crate::region::Region;
@@ -24,6 +27,12 @@ impl TaskInfo {
             waits: task.wait().map(|(on, at)| (on.text(), at)),
             socket: None,
             stale: task.is_wait_stale(),
+            spawned: task.spawned_at(),
+            #[cfg(not(target_family = "wasm"))]
+            function: crate::dump::function(task.body()).map(String::from),
+            #[cfg(target_family = "wasm")]
+            function: None,
+            timer_in: None,
         }
     }
 }
@@ -35,6 +44,8 @@ impl Dump {
         region.describe(&mut regions);
         #[cfg(not(target_family = "wasm"))]
         name_sockets(region, &mut regions);
+        #[cfg(not(target_family = "wasm"))]
+        name_timers(region, &mut regions);
         Dump { regions, timers: region.core.live_timers() }
     }
 }
@@ -48,6 +59,18 @@ fn name_sockets(region: &Region, regions: &mut [RegionInfo]) {
     if !sockets.is_empty() {
         for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
             task.socket = sockets.remove(&task.id);
+        }
+    }
+}
+
+/// Says of each task when the next of its timers is due.
+#[cfg(not(target_family = "wasm"))]
+fn name_timers(region: &Region, regions: &mut [RegionInfo]) {
+    let timers: HashMap<u64, Time> = region.core.timers.by_task();
+    if !timers.is_empty() {
+        let now = region.core.host.now();
+        for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
+            task.timer_in = timers.get(&task.id).map(|due| *due - now);
         }
     }
 }

@@ -11,7 +11,8 @@ impl Drop for Region {
         let locals = self.locals.take();
         let inner = self.inner.get_mut();
         let waits = inner.body.is_some() || !inner.waiters.is_empty();
-        // A region kept for its memory has none of it, and its core may be gone (rule 2 of `home`).
+        // A region kept for its memory has none of it, and its core may be gone (rule 2 of
+        // `region_ref`).
         if locals.is_some() || waits || !inner.finalizers.is_empty() {
             Locals::discard(locals, |locals| self.core.discard(locals));
             inner.drop_callbacks(&self.core);

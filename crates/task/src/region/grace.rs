@@ -20,7 +20,7 @@ use crate::wait::Wait;
 /// How long each step of a gentle stop may take.
 ///
 /// ```
-/// use asx_runtime::Grace;
+/// use asx::Grace;
 /// use std::time::Duration;
 /// let grace = Grace::from(Duration::from_secs(5));
 /// assert_eq!(grace.soft, grace.hard);
@@ -101,6 +101,11 @@ impl Graces {
     /// The alarm with this number, if it still counts.
     fn find(&mut self, number: u64) -> Option<&mut Pending> {
         self.pending.iter_mut().find(|pending| pending.number == number)
+    }
+
+    /// When what still lives is ended by force, if that was said.
+    pub(crate) fn force(&self) -> Option<Time> {
+        self.pending.iter().find_map(|pending| pending.force)
     }
 
     /// Takes an alarm off: whether it still counted.
@@ -308,8 +313,6 @@ impl Region {
             if inner.word.state() != RegionState::Closed {
                 self.note(EventKind::GraceExpired {});
             }
-            drop(inner);
-            self.span.grace_expired();
         }
         let (round, all) = {
             let graces = &mut self.lock().graces;
@@ -357,11 +360,25 @@ impl Region {
             tasks.retain(|task| finalizers || !task.is_finalizer());
             let all = tasks.len();
             tasks.retain(|task| !spare || children.is_empty() || !waits_for_inside(task));
-            let ended = tasks.iter().filter(|task| region.force_task(task)).count();
+            let ended = tasks.iter().filter(|task| region.end_late(task, !spare)).count();
             rest |= ended < all;
             children
         });
         rest
+    }
+
+    /// Ends a task whose time is over; tells of it the first time, and of a poll that has not
+    /// returned for `long`.
+    fn end_late(&self, task: &TaskRef, long: bool) -> bool {
+        let word = task.word.load();
+        if !word.is_forced() && !word.is_completed() {
+            task.span.grace_expired(task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()));
+        }
+        let ended = self.force_task(task);
+        if long && !ended && task.word.load().activity() == Activity::Running {
+            self.core.report_stuck(task);
+        }
+        ended
     }
 
     /// Ends a task now, if nobody polls it and it may be dropped here; else its next poll does.

@@ -42,7 +42,7 @@ fn drop_upwards(region: Arc<Region>) {
     while let Some(region) = next {
         next = Arc::into_inner(region).and_then(|mut region| {
             let parent = region.parent.take();
-            // Before its parent, which may be what keeps the core (rule 2 of `home`).
+            // Before its parent, which may be what keeps the core (rule 2 of `region_ref`).
             drop(region);
             parent
         });

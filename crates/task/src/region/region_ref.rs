@@ -1,16 +1,18 @@
 //! The region a task belongs to, as its cell keeps it.
 //!
 //! Cells come and go by the thousand while their region stays. An `Arc` each would be two atomic
-//! steps per task on a word that all workers share. So the homes of a region are counted apart from
-//! its other references, and a poll takes or returns several at once (see `context`).
+//! steps per task on a word that all workers share. So the references that cells have to their
+//! region are counted apart from its others, and a poll takes or returns several at once (see
+//! `context`): without that, `spawn_await` takes a third more atomic steps, and 3 % more of what
+//! LAWS.md counts as worth.
 //!
 //! # Rule
-//! 1. `Region::homes` counts the homes there are and those a poll has in reserve. While it is not
-//!    zero they have one reference of the `Arc` together: who makes it leave zero adds that, who
-//!    makes it zero drops it. So the region lives as long as a home does. In between, who adds has
-//!    an `Arc` of its own, and who removes counts until it has.
+//! 1. `Region::region_refs` counts the references that cells have, and those a poll has in reserve.
+//!    While it is not zero they have one reference of the `Arc` together: who makes it leave zero
+//!    adds that, who makes it zero drops it. So the region lives as long as one of them does. In
+//!    between, who adds has an `Arc` of its own, and who removes counts until it has.
 //! 2. A region keeps its parent, and the first one keeps the core: what the others have of it is
-//!    not counted, and gone before their parent is, or never looked at again (`spare`).
+//!    not counted, and gone before their parent is, or never looked at again (`region_pool`).
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use super::Region;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
-use crate::task::audit::HomeOwner;
+use crate::task::audit::RegionRefOwner;
 use crate::task::context;
 
 /// A reference to a region that costs little to make and to drop while a task is polled.
@@ -28,12 +30,12 @@ pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);
 impl RegionRef {
     #[inline]
     pub(crate) fn of(region: &Arc<Region>) -> RegionRef {
-        if context::take_home(region) {
-            region.books.shift(HomeOwner::Reserve, HomeOwner::Cell);
+        if context::take_region_ref(region) {
+            region.books.shift(RegionRefOwner::Reserve, RegionRefOwner::Cell);
         } else {
-            add(region, HomeOwner::Cell, 1);
+            add(region, RegionRefOwner::Cell, 1);
         }
-        // SAFETY: rule 1: counted just now; a home never drops what it has here.
+        // SAFETY: rule 1: counted just now; a reference never drops what it has here.
         RegionRef(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
     }
 }
@@ -52,11 +54,11 @@ impl Drop for RegionRef {
     #[inline]
     fn drop(&mut self) {
         let region = Arc::as_ptr(&self.0);
-        if context::return_home(region) {
-            return self.books.shift(HomeOwner::Cell, HomeOwner::Reserve);
+        if context::return_region_ref(region) {
+            return self.books.shift(RegionRefOwner::Cell, RegionRefOwner::Reserve);
         }
         // SAFETY: rule 1: this one.
-        unsafe { remove(region, HomeOwner::Cell, 1) };
+        unsafe { remove(region, RegionRefOwner::Cell, 1) };
     }
 }
 
@@ -106,26 +108,26 @@ impl Region {
     }
 }
 
-/// Counts so many more homes of a region.
-pub(crate) fn add(region: &Arc<Region>, owner: HomeOwner, more: u32) {
-    if region.homes.fetch_add(more as usize, Relaxed) == 0 {
+/// Counts so many more references to a region.
+pub(crate) fn add(region: &Arc<Region>, owner: RegionRefOwner, more: u32) {
+    if region.region_refs.fetch_add(more as usize, Relaxed) == 0 {
         std::mem::forget(region.clone());
     }
-    region.books.enter(|| region.homes.load(Relaxed), owner, more);
+    region.books.enter(|| region.region_refs.load(Relaxed), owner, more);
 }
 
-/// Counts so many homes fewer.
+/// Counts so many references fewer.
 ///
 /// # Safety
 /// Rule 1: they were counted, and nobody has them any more.
 #[inline]
-pub(crate) unsafe fn remove(region: *const Region, owner: HomeOwner, fewer: u32) {
+pub(crate) unsafe fn remove(region: *const Region, owner: RegionRefOwner, fewer: u32) {
     // SAFETY: rule 1: the region lives until the count is zero.
     let counted = unsafe { &*region };
-    counted.books.strike(|| counted.homes.load(Relaxed), owner, fewer);
-    let before = counted.homes.fetch_sub(fewer as usize, AcqRel);
+    counted.books.strike(|| counted.region_refs.load(Relaxed), owner, fewer);
+    let before = counted.region_refs.fetch_sub(fewer as usize, AcqRel);
     if before == fewer as usize {
-        // SAFETY: rule 1: the reference of all homes, which came from an `Arc`.
+        // SAFETY: rule 1: the one reference of them all, which came from an `Arc`.
         drop(unsafe { Arc::from_raw(region) });
     }
 }
@@ -141,7 +143,7 @@ mod tests {
     use asx_kernel::cancel::Kind;
 
     fn counted(region: &Region) -> usize {
-        region.homes.load(Relaxed)
+        region.region_refs.load(Relaxed)
     }
 
     /// Inside a poll and outside, in one region and in two by turns: what is counted at the end is
@@ -165,8 +167,10 @@ mod tests {
             // SAFETY: Send and 'static.
             let (entry, task) = unsafe { make(&loose_region(), Plan::default(), body) };
             assert!(entry.unwrap().unwrap().run() && task.is_finished());
-            let homes = kept.lock().unwrap();
-            let of = |region: &Arc<Region>| homes.iter().filter(|h| Arc::ptr_eq(h, region)).count();
+            let region_refs = kept.lock().unwrap();
+            let of = |region: &Arc<Region>| {
+                region_refs.iter().filter(|h| Arc::ptr_eq(h, region)).count()
+            };
             assert_eq!((counted(&one), counted(&two)), (of(&one), of(&two)));
             let held = |count: usize, of: usize| count + usize::from(of > 0);
             assert_eq!(Arc::strong_count(&one), held(alone.0, of(&one)));

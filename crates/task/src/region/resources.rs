@@ -237,7 +237,7 @@ fn timer_operation() -> Operation {
 /// leaked. It changes nobody's outcome.
 ///
 /// ```
-/// # use asx_runtime::Cx;
+/// # use asx::Cx;
 /// # use std::error::Error;
 /// async fn transfer(cx: &Cx) -> Result<(), Box<dyn Error>> {
 ///     let promise = cx.obligation()?;

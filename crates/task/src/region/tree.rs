@@ -7,7 +7,7 @@ use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::journal::EventKind;
 use asx_kernel::region::{Duty, RegionState, RegionWord};
 
-use super::Region;
+use super::{Inner, Region};
 
 /// The regions as the kernel's cascade sees them: each is named by a reference that lives as long
 /// as the one the walk began with, since a region keeps its parent.
@@ -23,6 +23,28 @@ impl<'a> Tree<'a> {
     pub(super) fn go_on(region: &'a Arc<Region>, duty: Duty) {
         if duty != Duty::Wait {
             cascade::go_on(&mut Tree(PhantomData), region, duty);
+        }
+    }
+}
+
+impl Region {
+    /// Has the region, whose lock is held, go on as far as nothing has to be done for it: what has
+    /// to be then.
+    #[inline]
+    pub(super) fn advance(&self, inner: &mut Inner) -> Duty {
+        loop {
+            let from = inner.word.state();
+            let duty = inner.word.advance();
+            let to = inner.word.state();
+            if from != to {
+                self.note(EventKind::RegionMoved { from, to });
+            }
+            match duty {
+                Duty::Moved => {}
+                // It holds nothing that is to be released.
+                Duty::Release if inner.resources.is_none() => inner.word.released(),
+                duty => return duty,
+            }
         }
     }
 }

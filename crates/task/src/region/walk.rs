@@ -22,6 +22,15 @@ pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup
     }
 }
 
+/// Whether a tree of regions is being asked to stop on this thread.
+#[cfg(feature = "lab")]
+pub(crate) fn is_walking() -> bool {
+    #[cfg(not(loom))]
+    return list::is_worked_off();
+    #[cfg(loom)]
+    false
+}
+
 /// Under loom threads are not threads; trees are small.
 #[cfg(loom)]
 pub(super) fn close_all(regions: Vec<Arc<Region>>, reason: &Arc<Reason>, cleanup: Cleanup) {
@@ -56,6 +65,12 @@ mod list {
             list.get_or_insert_default().extend(asks);
             is_first
         })
+    }
+
+    /// Whether somebody works the list off on this thread.
+    #[cfg(feature = "lab")]
+    pub(super) fn is_worked_off() -> bool {
+        LIST.with_borrow(|list| list.is_some())
     }
 
     pub(super) fn next() -> Option<Ask> {

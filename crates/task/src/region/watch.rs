@@ -83,6 +83,17 @@ impl Region {
         self.core.drop_waker(waker);
     }
 
+    /// The topmost region around it: the root, or else the one below that.
+    pub(crate) fn top(self: &Arc<Self>, root: bool) -> Arc<Region> {
+        let mut top = self;
+        while let Some(parent) = top.parent.as_ref()
+            && (root || parent.parent.is_some())
+        {
+            top = parent;
+        }
+        top.clone()
+    }
+
     /// How it has closed.
     pub(crate) fn outcome(&self) -> Option<Severity> {
         let inner = self.lock();
@@ -138,12 +149,18 @@ impl Region {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
                 tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
             });
+            let now = region.core.host.now();
+            let reason = inner.cancel.as_ref().map(|(reason, _)| reason.clone());
             into.push(RegionInfo {
                 id: region.id,
+                name: region.label.name.clone(),
+                opened: region.label.at,
+                cancelled_for: reason.as_ref().map(|reason| now - reason.timestamp),
+                force_in: inner.graces.force().map(|force| force - now),
                 parent: region.parent.as_ref().map(|parent| parent.id),
                 state: inner.word.state(),
                 finalizers: inner.word.finalizers(),
-                reason: inner.cancel.as_ref().map(|(reason, _)| reason.clone()),
+                reason,
                 tasks,
             });
             inner.children()

@@ -10,7 +10,10 @@
 //!    [`enter`], from references that outlive the closure they run; both are restored before those
 //!    end, by unwinding too.
 //! 2. They are read on the same thread only, while such a closure runs.
-//! 3. A turn's `homes` are counted in `home`, the region; if there are none, `home` may be gone and
+//!    The lab has another poll begin in the middle of one ([`leave_poll`]), on another stack, and
+//!    puts the pointer back before it goes on ([`return_to_poll`]): for the closure nothing has
+//!    changed.
+//! 3. A poll's `region_refs` are counted in `ref_region`; if there are none, that may be gone, and
 //!    is only compared.
 
 use std::cell::Cell;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 use crate::cancel::node::Node;
 use crate::region::Region;
 use crate::region::region_ref;
-use crate::task::audit::{HomeOwner, Owner};
+use crate::task::audit::{Owner, RegionRefOwner};
 use crate::task::cell::{Header, TaskRef};
 
 /// A poll of a task, on the stack of who polls it.
@@ -41,15 +44,15 @@ pub(crate) struct PollContext {
     /// The operation that noted last in this poll what it waits for, by its address; 0: none, or it
     /// was dropped since.
     waits: Cell<usize>,
-    /// The region that spawns and ends of tasks were last seen in, and counted homes of it that
-    /// nobody has.
-    home: Cell<*const Region>,
-    homes: Cell<u32>,
-    /// How many homes were counted at once last.
+    /// The region that spawns and ends of tasks were last seen in, and counted references to it
+    /// that nobody has.
+    ref_region: Cell<*const Region>,
+    region_refs: Cell<u32>,
+    /// How many references were counted at once last.
     batch: Cell<u32>,
 }
 
-/// Homes that are counted at once, at most.
+/// References that are counted at once, at most.
 const BATCH: u32 = 1 << 10;
 
 #[cfg(not(loom))]
@@ -62,14 +65,14 @@ loom::thread_local! {
     static CURRENT: Cell<*const PollContext> = Cell::new(ptr::null());
 }
 
-/// Puts back what was current, and gives back the homes that are left.
+/// Puts back what was current, and gives back the references that are left.
 struct Restore<'a>(*const PollContext, &'a PollContext);
 
 impl Drop for Restore<'_> {
     #[inline]
     fn drop(&mut self) {
         CURRENT.with(|current| current.set(self.0));
-        self.1.release_homes();
+        self.1.release_region_refs();
     }
 }
 
@@ -81,8 +84,8 @@ impl PollContext {
         let left = Cell::new(operations);
         let reserve = Cell::new(reserve);
         let node = Cell::new(ptr::null());
-        let home = Cell::new(ptr::null());
-        let homes = Cell::new(0);
+        let ref_region = Cell::new(ptr::null());
+        let region_refs = Cell::new(0);
         let batch = Cell::new(0);
         let woken = Cell::new(false);
         let waits = Cell::new(0);
@@ -97,8 +100,8 @@ impl PollContext {
             #[cfg(not(target_family = "wasm"))]
             is_asked,
             waits,
-            home,
-            homes,
+            ref_region,
+            region_refs,
             batch,
         }
     }
@@ -135,25 +138,27 @@ impl PollContext {
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn release_homes(&self) {
-        let homes = self.homes.take();
-        if homes > 0 {
+    fn release_region_refs(&self) {
+        let region_refs = self.region_refs.take();
+        if region_refs > 0 {
             // SAFETY: rule 3.
-            unsafe { region_ref::remove(self.home.get(), HomeOwner::Reserve, homes) };
+            unsafe {
+                region_ref::remove(self.ref_region.get(), RegionRefOwner::Reserve, region_refs)
+            };
         }
     }
 
-    /// Turns to another region, without homes of it. To release the last home of the other one may
-    /// drop that region, and with it values of the user's, whose code may get here again: so this
-    /// poll's books are done before, and may say something else afterwards.
+    /// Turns to another region, without references to it. To release the last reference to the one
+    /// before may drop that region, and with it values of the user's, whose code may get here
+    /// again: so this poll's books are done before, and may say something else afterwards.
     #[cold]
     fn move_to(&self, region: *const Region) {
-        let left = self.home.replace(region);
-        let homes = self.homes.take();
+        let left = self.ref_region.replace(region);
+        let region_refs = self.region_refs.take();
         self.batch.set(0);
-        if homes > 0 {
+        if region_refs > 0 {
             // SAFETY: rule 3.
-            unsafe { region_ref::remove(left, HomeOwner::Reserve, homes) };
+            unsafe { region_ref::remove(left, RegionRefOwner::Reserve, region_refs) };
         }
     }
 
@@ -283,55 +288,97 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
     with_turn(put).unwrap_or(false)
 }
 
-/// Takes a home of this region from what the poll of this thread has in reserve, if there is one:
-/// the caller then has it.
+/// Takes a reference to this region from what the poll of this thread has in reserve, if there is
+/// a poll: the caller then has it.
 #[inline]
-pub(crate) fn take_home(region: &Arc<Region>) -> bool {
+pub(crate) fn take_region_ref(region: &Arc<Region>) -> bool {
     let take = |turn: &PollContext| {
-        while turn.home.get() != Arc::as_ptr(region) {
+        while turn.ref_region.get() != Arc::as_ptr(region) {
             turn.move_to(Arc::as_ptr(region));
         }
-        let left = match turn.homes.get() {
+        let left = match turn.region_refs.get() {
             0 => {
                 // Most polls spawn once or not at all; those that go on get more at a time.
                 let batch = (turn.batch.get() * 2).clamp(1, BATCH);
                 turn.batch.set(batch);
-                region_ref::add(region, HomeOwner::Reserve, batch);
+                region_ref::add(region, RegionRefOwner::Reserve, batch);
                 batch
             }
             left => left,
         };
-        turn.homes.set(left - 1);
+        turn.region_refs.set(left - 1);
     };
     with_turn(take).is_some()
 }
 
-/// Gives back what homes of this region the poll of this thread has in reserve.
+/// Gives back what references to this region the poll of this thread has in reserve.
 #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
 #[inline]
-pub(crate) fn leave_home(region: &Arc<Region>) {
+pub(crate) fn leave_region(region: &Arc<Region>) {
     with_turn(|turn| {
-        if turn.home.get() == Arc::as_ptr(region) {
-            turn.release_homes();
+        if turn.ref_region.get() == Arc::as_ptr(region) {
+            turn.release_region_refs();
         }
     });
 }
 
-/// Puts a home of this region into the reserve of this thread's poll, if there is one and it has
-/// none of another: the caller no longer has it then.
+/// Puts a reference to this region into the reserve of this thread's poll, if there is one and it
+/// has none to another: the caller no longer has it then.
 #[inline]
-pub(crate) fn return_home(region: *const Region) -> bool {
+pub(crate) fn return_region_ref(region: *const Region) -> bool {
     let put = |turn: &PollContext| {
-        let home = turn.home.get();
-        let left = turn.homes.get();
-        let fits = left < u32::MAX && (left == 0 || home == region);
+        let ref_region = turn.ref_region.get();
+        let left = turn.region_refs.get();
+        let fits = left < u32::MAX && (left == 0 || ref_region == region);
         if fits {
-            turn.home.set(region);
-            turn.homes.set(left + 1);
+            turn.ref_region.set(region);
+            turn.region_refs.set(left + 1);
         }
         fits
     };
     with_turn(put).unwrap_or(false)
+}
+
+/// Has the host run others now, if it likes to and the poll can be left here: not while a panic
+/// unwinds, nor within a callback or a walk that notes on this thread where it is.
+#[cfg(feature = "lab")]
+pub(crate) fn pause() {
+    #[cfg(all(debug_assertions, not(loom)))]
+    assert!(!crate::spinlock::count::any(), "a point under a lock, for which others would wait");
+    if can_be_left() {
+        with_turn(|turn| turn.task.region.core.host.pause());
+    }
+}
+
+/// Whether what this thread has noted about the poll is no more than which one it is.
+#[cfg(feature = "lab")]
+fn can_be_left() -> bool {
+    !std::thread::panicking()
+        && !crate::force::is_dropping_by_force()
+        && !crate::core::guard::is_inside_callback()
+        && !crate::region::walk::is_walking()
+}
+
+/// A poll that was left in the middle.
+#[cfg(feature = "lab")]
+#[derive(Debug)]
+#[must_use = "the poll is to be returned to"]
+pub struct Left(*const PollContext);
+
+/// Leaves the poll of this thread, which then has none.
+#[cfg(feature = "lab")]
+pub fn leave_poll() -> Left {
+    Left(CURRENT.with(|current| current.replace(ptr::null())))
+}
+
+/// Returns to a poll that was left.
+///
+/// # Safety
+/// The caller is on the stack on which that poll runs, within it, and no poll goes on that has
+/// begun on this thread since it was left, but for those that were left as well.
+#[cfg(feature = "lab")]
+pub unsafe fn return_to_poll(left: Left) {
+    CURRENT.with(|current| current.set(left.0));
 }
 
 /// Leaves the innermost node for the one around it.
@@ -357,14 +404,6 @@ pub(crate) fn enter<R>(node: &Node, f: impl FnOnce() -> R) -> R {
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
     with_turn(|turn| f(&turn.task))
-}
-
-/// Whether this thread is polling `task`, inside a node.
-#[inline]
-pub(crate) fn is_inside_any(task: &Header) -> bool {
-    let inside =
-        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && !turn.node.get().is_null();
-    with_turn(inside).unwrap_or(false)
 }
 
 /// Whether this thread is polling `task`, inside no node.

@@ -16,13 +16,13 @@ use crate::cancel::view::{CancelView, Check};
 use crate::cancel::wakers::Registration;
 use crate::core::Core;
 use crate::core::guard;
+use crate::footprint;
 use crate::region::Region;
 use crate::task::audit::Owner;
 use crate::task::budget::Limits;
 use crate::task::cell::TaskRef;
 use crate::task::context;
 use crate::task::outcome::Cancelled;
-use crate::task::poll;
 use crate::wait::Wait;
 
 /// A task's context: time, spawning and the cancel state come through it.
@@ -68,12 +68,19 @@ impl Cx {
     ///
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
+        footprint::point();
+        self.check_now()
+    }
+
+    /// [`checkpoint`](Cx::checkpoint) as a part of another operation.
+    pub(crate) fn check_now(&self) -> Result<(), Cancelled> {
         self.cancel_view().check(Check::IN_TIME).map_or(Ok(()), Err)
     }
 
     /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
     /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
+        footprint::point();
         self.cancel_view().check(Check::IN_TIME).is_some()
     }
 
@@ -102,11 +109,7 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        let goes = self.cancel_view().is_quiet() && context::take_operation();
-        if goes {
-            crate::footprint::lab_step();
-        }
-        goes
+        self.cancel_view().is_quiet() && context::take_operation()
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -184,7 +187,7 @@ impl Cx {
     /// asks for faults. Code that talks to the world says so where that can fail:
     ///
     /// ```
-    /// # use asx_runtime::Cx;
+    /// # use asx::Cx;
     /// # use std::io;
     /// fn append(cx: &Cx, log: &mut Vec<u8>, line: &[u8]) -> io::Result<()> {
     ///     if cx.fault("disk full") {
@@ -216,7 +219,7 @@ impl fmt::Debug for Cx {
     }
 }
 
-/// The future of [`Cx::yield_now`].
+/// The future of [`Cx::yield_now`]; gives `()`.
 #[must_use = "futures do nothing unless awaited"]
 #[derive(Debug)]
 pub struct YieldNow {
@@ -239,59 +242,15 @@ impl Future for YieldNow {
 
 /// The task that is polled goes on after the others.
 fn yields(waker: &Waker) {
-    crate::footprint::yields();
-    if !poll::wake_own(waker) {
-        wake_other(waker);
-    }
-}
-
-/// The waker is another one than that of the task.
-#[cold]
-fn wake_other(waker: &Waker) {
+    footprint::yields();
     guard::wake_by_ref(waker);
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use asx_kernel::cancel::Kind;
-
     use super::*;
-    use crate::cancel::node::Inside;
     use crate::cancel::node::{Branch, Kind as Node};
-    use crate::region::Policy;
-    use crate::spawn::{Plan, make};
-    use crate::test_util::loose_region;
     use crate::testing;
-
-    /// What a scope that is opened there has from around it is what a look at all parts tells: in
-    /// a poll, inside a part of the task, and where it is not polled.
-    #[test]
-    fn where_no_part_of_a_task_is_around_its_region_is() {
-        let region = loose_region();
-        let told = Arc::new(std::sync::Mutex::new(None));
-        let child = region.open_child(Policy::FailFast, Budget::INFINITE, None).unwrap();
-        child.end();
-        let from_region = |cx: &Cx| {
-            let own = Arc::ptr_eq(&cx.region(), &cx.task().region);
-            own && cx.inherited() == Budget::INFINITE && cx.locals().is_none()
-        };
-        let sees = move |cx: &Cx| (context::is_inside_any(cx.task()), from_region(cx));
-        let lent = told.clone();
-        let body = async move |cx: Cx| {
-            assert_eq!(sees(&cx), (false, true));
-            let inside = async |kind| Inside::new(kind, async { sees(&cx) }).await;
-            assert_eq!(inside(Node::Scope(child)).await, (true, false));
-            let bounded = Branch::with_deadline(Time::from_millis(1), Kind::Timeout);
-            assert_eq!(inside(Node::Branch(bounded)).await, (true, false));
-            *lent.lock().unwrap() = Some(cx);
-            Ok::<(), ()>(())
-        };
-        // SAFETY: Send and 'static.
-        let (entry, task) = unsafe { make(&region, Plan::default(), body) };
-        assert!(entry.unwrap().unwrap().run() && task.is_finished());
-        let cx = told.lock().unwrap().take().unwrap();
-        assert_eq!(sees(&cx), (false, true));
-    }
 
     #[test]
     fn what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations() {

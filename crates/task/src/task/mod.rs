@@ -2,8 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`cell`] | one allocation: header, state word, future, result; all `unsafe` about tasks |
-//! | [`run`] | what hosts do with entries of their queues: begin a poll, run it |
+//! | [`cell`] | one allocation: header, word, future, result; entries; all `unsafe` about tasks |
 //! | [`poll`] | one poll from its begin to its end, wakes, the end by force |
 //! | [`context`] | which task this thread polls, what the poll may still do, the nodes around |
 //! | [`cx`] | the context that the task's code is given |
@@ -18,4 +17,3 @@ pub(crate) mod context;
 pub(crate) mod cx;
 pub(crate) mod outcome;
 pub(crate) mod poll;
-pub(crate) mod run;

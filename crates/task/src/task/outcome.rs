@@ -1,8 +1,9 @@
 //! How tasks end, as their authors see it.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::outcome::Severity;
@@ -10,7 +11,7 @@ use asx_kernel::outcome::Severity;
 /// A cancel was seen: why. It converts into your error type with `?`.
 ///
 /// ```
-/// use asx_runtime::Cancelled;
+/// use asx::Cancelled;
 /// #[derive(Debug)]
 /// enum AppError { Cancelled(Cancelled), Other }
 /// impl From<Cancelled> for AppError {
@@ -62,26 +63,44 @@ impl std::error::Error for Cancelled {}
 
 /// A panic that was caught at a task's boundary.
 ///
+/// It is `Sync`, although what `panic!` was given need not be: shared, it shows only its text.
+///
 /// What `panic!` was given is a value of the user's: if its destructor panics, that is contained
 /// where this is dropped.
 pub struct Panic {
-    /// There until it is taken.
-    payload: Option<Box<dyn Any + Send>>,
+    /// In a box: results of tasks have room for one, and few need it.
+    caught: Box<Caught>,
+}
+
+struct Caught {
+    message: Cow<'static, str>,
+    /// There until it is taken. It need not be `Sync`; the mutex is, and nobody locks it.
+    payload: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Panic {
     pub(crate) fn new(payload: Box<dyn Any + Send>) -> Panic {
-        Panic { payload: Some(payload) }
+        let message = match payload.downcast_ref::<&'static str>() {
+            Some(text) => Cow::Borrowed(*text),
+            None => Cow::Owned(message_of(&*payload).to_owned()),
+        };
+        let payload = Mutex::new(Some(payload));
+        Panic { caught: Box::new(Caught { message, payload }) }
+    }
+
+    fn take(&mut self) -> Option<Box<dyn Any + Send>> {
+        let payload = self.caught.payload.get_mut();
+        payload.unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What was said, if it was text.
     pub fn message(&self) -> &str {
-        self.payload.as_deref().map_or(NO_MESSAGE, message_of)
+        &self.caught.message
     }
 
     /// What `panic!` was given.
     pub fn into_payload(mut self) -> Box<dyn Any + Send> {
-        self.payload.take().unwrap_or_else(|| Box::new(NO_MESSAGE))
+        self.take().unwrap_or_else(|| Box::new(NO_MESSAGE))
     }
 
     /// Goes on panicking, here.
@@ -93,7 +112,7 @@ impl Panic {
 #[cfg(not(any(loom, target_family = "wasm")))]
 impl Drop for Panic {
     fn drop(&mut self) {
-        if let Some(payload) = self.payload.take() {
+        if let Some(payload) = self.take() {
             crate::core::guard::drop_payload(payload);
         }
     }
@@ -130,7 +149,9 @@ pub enum TaskError<E> {
     Panicked(Panic),
 }
 
-/// A value, or why there is none. An alias of `Result`, so that `?` works.
+/// A value, or why there is none. An alias of `Result`, so that `?` works: where the caller's error
+/// is made of any error (`anyhow::Error`, `Box<dyn Error + Send + Sync>`), and of a [`TaskError`].
+/// Where it is that of the task there is [`Task::value`](crate::Task::value).
 pub type Outcome<T, E> = Result<T, TaskError<E>>;
 
 impl<E> TaskError<E> {
@@ -160,4 +181,5 @@ impl<E: fmt::Display> fmt::Display for TaskError<E> {
     }
 }
 
-impl<E: std::error::Error> std::error::Error for TaskError<E> {}
+/// Also where the error of the task is none itself, as `anyhow::Error` and `Box<dyn Error>`.
+impl<E: fmt::Debug + fmt::Display> std::error::Error for TaskError<E> {}

@@ -10,13 +10,14 @@ use std::time::Duration;
 use asx_kernel::time::{Time, nanos};
 
 use super::timer::Timer;
+use crate::footprint;
 use crate::{CancelSafe, Cancelled, Cx};
 
 impl Cx {
     /// Ticks once every `period`, the first time one period from now.
     ///
     /// ```
-    /// # use asx_runtime::{Cancelled, Cx};
+    /// # use asx::{Cancelled, Cx};
     /// # use std::time::Duration;
     /// async fn beat(cx: &Cx) -> Result<(), Cancelled> {
     ///     let mut interval = cx.interval(Duration::from_secs(1));
@@ -88,6 +89,40 @@ impl Interval {
         self.next
     }
 
+    /// Begins anew: the next tick is one period from now.
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # asx::Runtime::new()?.block_on(async |cx: Cx| {
+    /// let mut beat = cx.interval_at(cx.now(), 10.minutes());
+    /// beat.tick(&cx).await?; // at once
+    /// beat.reset_after(&cx, 1.millis());
+    /// beat.tick(&cx).await?;
+    /// beat.reset(&cx);
+    /// assert!(beat.next() > cx.now() + 9.minutes());
+    /// # Ok::<(), asx::Cancelled>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset(&mut self, cx: &Cx) {
+        self.next = cx.now() + self.period;
+    }
+
+    /// The next tick is now.
+    pub fn reset_immediately(&mut self, cx: &Cx) {
+        self.next = cx.now();
+    }
+
+    /// The next tick is after `delay`, whatever the period.
+    pub fn reset_after(&mut self, cx: &Cx, delay: Duration) {
+        self.next = cx.now() + delay;
+    }
+
+    /// The next tick is at `next`, whatever the period.
+    pub fn reset_at(&mut self, next: Time) {
+        self.next = next;
+    }
+
     /// Waits for the next tick: when it was due.
     ///
     /// Cancel-checked, and cancel-safe: a tick is taken when this is done, or not at all.
@@ -98,7 +133,7 @@ impl Interval {
     }
 }
 
-/// The future of [`Interval::tick`].
+/// The future of [`Interval::tick`]; gives `Result<Time, Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Tick<'a> {
     interval: &'a mut Interval,
@@ -111,6 +146,7 @@ impl Future for Tick<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let context = self.timer.cx();
+        let _after = footprint::after_operation();
         ready!(self.timer.poll_proceed(cx))?;
         match self.timer.poll(cx.waker()) {
             Poll::Ready(over) => over?,

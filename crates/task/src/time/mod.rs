@@ -1,6 +1,8 @@
 //! Time: the futures that wait for it, and how to say how long.
 
+mod delay_queue;
 mod interval;
+mod lateness;
 mod sleep;
 mod timeout;
 mod timer;
@@ -18,6 +20,7 @@ use crate::task::budget::Limits;
 use crate::task::cx::Cx;
 use crate::task::outcome::Cancelled;
 
+pub use delay_queue::{DelayQueue, Delayed, NextDue};
 pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
 pub use timeout::Timeout;
@@ -67,6 +70,13 @@ impl Cx {
 
     /// Runs `body`, and cancels it (`Timeout`) if it takes longer; it is then waited for, so that
     /// it can clean up.
+    ///
+    /// A future of another crate does not look for cancels: await it with
+    /// [`abandon_on_cancel`](Cx::abandon_on_cancel), if it loses nothing when it is dropped. A body
+    /// in which nothing has looked for a second after its time is reported
+    /// ([`Health::unheeded_timeouts`](crate::Health::unheeded_timeouts), an event of `tracing`, a
+    /// failure in the lab).
+    #[track_caller]
     pub fn timeout<'a, F, B, T, E>(&'a self, limit: Duration, body: F) -> Timeout<'a, B>
     where
         F: FnOnce(&'a Cx) -> B,
@@ -77,7 +87,9 @@ impl Cx {
         Timeout::new(self, Kind::Timeout, deadline, body(self))
     }
 
-    /// Runs `body`, and cancels it (`Deadline`) if it is not done by then.
+    /// Runs `body`, and cancels it (`Deadline`) if it is not done by then; else as
+    /// [`timeout`](Cx::timeout).
+    #[track_caller]
     pub fn deadline<'a, F, B, T, E>(&'a self, deadline: Time, body: F) -> Timeout<'a, B>
     where
         F: FnOnce(&'a Cx) -> B,

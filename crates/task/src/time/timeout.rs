@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,13 +10,15 @@ use asx_kernel::cancel;
 use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
+use super::lateness::Lateness;
 use super::timer::Timer;
 use crate::cancel::node::{Branch, Inside, Kind};
 use crate::proceed;
 use crate::{Cancelled, Cx};
 
 pin_project! {
-    /// The future of [`Cx::timeout`] and [`Cx::deadline`].
+    /// The future of [`Cx::timeout`] and [`Cx::deadline`]; gives what its body does:
+    /// `F::Output`.
     ///
     /// One inside another can only tighten it: the outer one's cancel reaches everything inside,
     /// whatever time the inner one has left.
@@ -26,15 +29,19 @@ pin_project! {
         kind: cancel::Kind,
         begun: bool,
         timer: Timer<'a>,
+        lateness: Lateness<'a>,
         #[pin]
         body: Inside<F>,
     }
 }
 
 impl<'a, F> Timeout<'a, F> {
+    #[track_caller]
     pub(crate) fn new(cx: &'a Cx, kind: cancel::Kind, deadline: Time, body: F) -> Self {
         let body = Inside::new(Kind::Branch(Branch::with_deadline(deadline, kind)), body);
-        Timeout { kind, begun: false, timer: Timer::new(cx, deadline, false), body }
+        let timer = Timer::new(cx, deadline, false);
+        let lateness = Lateness::new(Location::caller());
+        Timeout { kind, begun: false, timer, lateness, body }
     }
 }
 
@@ -60,6 +67,9 @@ where
             let told = this.body.branch().is_some_and(Branch::is_cancelled);
             if let Poll::Ready(result) = this.body.as_mut().poll(context) {
                 proceed::ends();
+                if this.body.branch().is_some_and(Branch::is_unheeded) {
+                    this.lateness.end(this.timer);
+                }
                 let seen = this.body.branch().and_then(Branch::seen);
                 return Poll::Ready(match (result, seen) {
                     (Ok(_), Some(cancelled)) => Err(cancelled.into()),
@@ -69,6 +79,9 @@ where
             let Some(branch) = this.body.branch() else { return Poll::Pending };
             if branch.is_cancelled() {
                 if told {
+                    if branch.is_unheeded() {
+                        this.lateness.look(this.timer, context.waker());
+                    }
                     return match branch.unheard(this.timer.cx()) {
                         Some(cancelled) => Poll::Ready(Err(cancelled.into())),
                         None => Poll::Pending,

@@ -72,6 +72,15 @@ impl<'a> Timer<'a> {
         self.deadline
     }
 
+    /// Waits for another time from now on. The next poll arms the timer for it.
+    pub(crate) fn reset(&mut self, deadline: Time) {
+        if let Some(handle) = self.handle() {
+            self.cx.core().cancel_timer(handle);
+        }
+        self.keep(None);
+        self.deadline = deadline;
+    }
+
     /// The first step of a poll of whoever waits for nothing but this; see [`Cx::poll_proceed`].
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
         self.cx.poll_proceed(context, &mut self.registration)

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// (there is an `i32` because plain literals are) is no time at all.
 ///
 /// ```
-/// use asx_runtime::time::DurationExt;
+/// use asx::time::DurationExt;
 /// use std::time::Duration;
 /// assert_eq!(2.secs(), Duration::from_secs(2));
 /// assert_eq!(90.minutes(), Duration::from_secs(5400));

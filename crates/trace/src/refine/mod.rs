@@ -6,6 +6,7 @@
 
 mod channel;
 mod region;
+mod socket;
 mod task;
 
 use alloc::collections::BTreeMap;
@@ -17,6 +18,7 @@ use asx_kernel::obligation::ObligationState;
 use channel::ChannelSeen;
 use core::fmt;
 use region::RegionSeen;
+use socket::SocketSeen;
 use task::TaskSeen;
 
 /// A law that a record breaks.
@@ -60,6 +62,7 @@ pub struct Refinement {
     channels: BTreeMap<u64, ChannelSeen>,
     /// Permits that are out, by their channel.
     permits: BTreeMap<u64, u64>,
+    sockets: BTreeMap<u64, SocketSeen>,
     chain: DecisionChain,
 }
 
@@ -136,6 +139,13 @@ impl Refinement {
             | EventKind::Received {}
             | EventKind::SendersGone {}
             | EventKind::ReceiverGone { .. } => self.look_at_channel(event),
+            EventKind::SocketOpened { .. }
+            | EventKind::IoWaiting { .. }
+            | EventKind::IoLeft { .. }
+            | EventKind::IoDone { .. }
+            | EventKind::IoFailed { .. }
+            | EventKind::SocketEnded { .. }
+            | EventKind::SocketClosed { .. } => self.look_at_socket(event),
             EventKind::ResourceExhausted { .. } | EventKind::SoftStop {} => Ok(()),
         }
     }
@@ -165,6 +175,11 @@ impl Refinement {
     /// Whether a channel of this number was opened.
     pub fn has_channel(&self, number: u64) -> bool {
         self.channels.contains_key(&number)
+    }
+
+    /// Whether a socket of this number was opened, or was to be.
+    pub fn has_socket(&self, number: u64) -> bool {
+        self.sockets.contains_key(&number)
     }
 
     fn look_at_timer(&mut self, event: &Event) -> Judged {

@@ -2,6 +2,7 @@
 
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::digest::Digest;
+use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::{Event, EventKind, Journal, Subject, WhenFull};
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
@@ -30,7 +31,7 @@ const WITNESS: EventKind = EventKind::CancelWitness {
 };
 
 /// One event of each kind with its code, name and fields.
-const KINDS: [(EventKind, u64, &str, &str); 33] = [
+const KINDS: [(EventKind, u64, &str, &str); 40] = [
     (EventKind::RegionOpened { parent: None }, 1, "region_opened", " parent=null"),
     (
         EventKind::RegionMoved { from: RegionState::Open, to: RegionState::Closing },
@@ -105,6 +106,33 @@ const KINDS: [(EventKind, u64, &str, &str); 33] = [
     (EventKind::ResourceExhausted { what: "timers" }, 70, "resource_exhausted", " what=timers"),
     (EventKind::SoftStop {}, 71, "soft_stop", ""),
     (EventKind::GraceExpired {}, 72, "grace_expired", ""),
+    (
+        EventKind::SocketOpened { socket: 2, how: Opening::Accept, of: Some(1) },
+        80,
+        "socket_opened",
+        " socket=2 how=accept of=1",
+    ),
+    (EventKind::IoWaiting { socket: 2, way: Way::Read }, 81, "io_waiting", " socket=2 way=read"),
+    (EventKind::IoLeft { socket: 2, way: Way::Read }, 82, "io_left", " socket=2 way=read"),
+    (
+        EventKind::IoDone { socket: 2, op: IoOp::Read, bytes: 64 },
+        83,
+        "io_done",
+        " socket=2 op=read bytes=64",
+    ),
+    (
+        EventKind::IoFailed { socket: 2, op: IoOp::Write, error: IoFailure::BrokenPipe },
+        84,
+        "io_failed",
+        " socket=2 op=write error=broken_pipe",
+    ),
+    (
+        EventKind::SocketEnded { socket: 2, way: Way::Write },
+        85,
+        "socket_ended",
+        " socket=2 way=write",
+    ),
+    (EventKind::SocketClosed { socket: 2 }, 86, "socket_closed", " socket=2"),
 ];
 
 const NOBODY: Subject = Subject { task: None, region: None, timer: None, channel: None };
@@ -123,7 +151,9 @@ fn digest(event: &Event) -> u64 {
 fn every_kind_has_its_own_name_and_code_in_order() {
     let names: Vec<_> = KINDS.iter().map(|(_, _, name, _)| *name).collect();
     assert_eq!(EventKind::NAMES, names);
-    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 33);
+    let others: Vec<_> = KINDS.iter().filter(|kind| kind.1 < 80).map(|kind| kind.2).collect();
+    assert_eq!(EventKind::NAMES_WITHOUT_SOCKETS, others);
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 40);
     assert!(KINDS.windows(2).all(|pair| pair[0].1 < pair[1].1));
     for (kind, code, name, _) in KINDS {
         assert_eq!((kind.code(), kind.name()), (code, name));
@@ -256,6 +286,12 @@ fn variations() -> Vec<EventKind> {
         ObligationResolved { obligation: 4, to: ObligationState::Leaked },
         ObligationResolved { obligation: 3, to: ObligationState::Aborted },
         EventKind::ResourceExhausted { what: "timer" },
+        EventKind::SocketOpened { socket: 2, how: Opening::Accept, of: None },
+        EventKind::SocketOpened { socket: 2, how: Opening::Adopt, of: Some(1) },
+        EventKind::IoWaiting { socket: 2, way: Way::Write },
+        EventKind::IoDone { socket: 2, op: IoOp::Peek, bytes: 64 },
+        EventKind::IoDone { socket: 2, op: IoOp::Read, bytes: 65 },
+        EventKind::IoFailed { socket: 2, op: IoOp::Write, error: IoFailure::ConnectionReset },
     ]
 }
 
@@ -266,7 +302,7 @@ fn any_single_change_changes_the_digest() {
     for kind in &kinds {
         assert!(seen.insert(digest(&event(*kind, NOBODY))), "{kind:?}");
     }
-    assert_eq!(seen.len(), 33 + 25);
+    assert_eq!(seen.len(), 40 + 31);
     let base = event(EventKind::StaleWake {}, NOBODY);
     for id in [0, 1] {
         let id = Some(id);
@@ -298,16 +334,16 @@ fn the_digest_does_not_depend_on_what_is_retained() {
         let time = Time::from_nanos(at as u64);
         Event { seq, time, subject: NOBODY, kind: *kind }.absorb(&mut expected);
     }
-    for capacity in [0, 1, 5, 32, 33, 34, 1000] {
+    for capacity in [0, 1, 5, 39, 40, 41, 1000] {
         for when_full in [WhenFull::Overwrite, WhenFull::Refuse] {
             let mut journal = Journal::new(capacity, when_full);
             assert_eq!(journal.digest(), Digest::new().value());
             record_all(&mut journal);
             assert_eq!(journal.digest(), expected.value(), "{capacity} {when_full:?}");
-            assert_eq!(journal.recorded(), 33);
-            let kept = capacity.min(33) as u64;
-            assert_eq!(journal.lost(), 33 - kept);
-            let first = if when_full == WhenFull::Overwrite { 33 - kept } else { 0 };
+            assert_eq!(journal.recorded(), 40);
+            let kept = capacity.min(40) as u64;
+            assert_eq!(journal.lost(), 40 - kept);
+            let first = if when_full == WhenFull::Overwrite { 40 - kept } else { 0 };
             let seqs: Vec<_> = journal.events().map(|event| event.seq).collect();
             assert_eq!(seqs, (first..first + kept).collect::<Vec<_>>());
             for event in journal.events() {

@@ -2,8 +2,11 @@
 //!
 //! A subscriber sees all messages sent since it subscribed, in order. Publishers never wait: a
 //! subscriber that falls more than the capacity behind misses the oldest messages, and learns
-//! exactly how many. A message is kept until all have seen it.
+//! exactly how many. A message is kept until all have seen it; all but the last who see it get a
+//! clone, made by one after the other, so that messages need only be `Send`. So the `clone` of a
+//! message must not receive from the channel it is in: it would wait for itself.
 
+mod closed;
 mod error;
 mod ring;
 #[cfg(all(test, not(loom)))]
@@ -12,11 +15,11 @@ mod tests;
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::sync::Arc as Shared;
 use std::task::{Context, Poll, ready};
 
+pub use closed::UntilUnheard;
 pub use error::{ListenError, TryListenError};
-use ring::Ring;
+use ring::{Common, Ring};
 
 use asx_task::operation::{Registration, Wait};
 use asx_task::{CancelSafe, Cx, footprint};
@@ -28,7 +31,7 @@ use crate::prim::{Arc, Mutex, lock};
 /// A channel that keeps up to `capacity` messages for subscribers that are behind.
 ///
 /// ```
-/// let (tx, mut one) = asx_sync::channel::broadcast(8);
+/// let (tx, mut one) = asx::channel::broadcast(8);
 /// let mut two = tx.subscribe();
 /// assert_eq!(tx.send("both"), Ok(2));
 /// assert_eq!((one.try_recv()?, two.try_recv()?), ("both", "both"));
@@ -46,13 +49,14 @@ pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
 
 /// A sending side; a clone is a further one.
 pub struct Publisher<T> {
-    ring: Arc<Mutex<Ring<T>>>,
+    pub(super) ring: Arc<Mutex<Ring<T>>>,
 }
 
 impl<T> Publisher<T> {
     /// Sends to all who listen: how many. It never waits; if nobody listens, the value comes back.
     pub fn send(&self, value: T) -> Result<usize, Disconnected<T>> {
-        let value = Shared::new(value);
+        let _after = footprint::operation();
+        let value = Common::new(value);
         let (subscribers, unsent, waiting) = {
             let mut ring = lock(&self.ring);
             match ring.subscribers {
@@ -61,7 +65,7 @@ impl<T> Publisher<T> {
             }
         };
         line::wake_all(waiting);
-        match unsent.map(Shared::into_inner) {
+        match unsent.map(Common::into_inner) {
             Some(Some(value)) if subscribers == 0 => Err(Disconnected(value)),
             _ => Ok(subscribers),
         }
@@ -69,21 +73,41 @@ impl<T> Publisher<T> {
 
     /// A further subscriber, for all that is sent from now on.
     pub fn subscribe(&self) -> Subscriber<T> {
-        let next = {
-            let mut ring = lock(&self.ring);
-            ring.subscribers += 1;
-            ring.end()
-        };
-        Subscriber { ring: self.ring.clone(), next }
+        let _after = footprint::operation();
+        Subscriber::join(&self.ring)
+    }
+
+    /// Waits until nobody listens. There may be subscribers again later.
+    #[track_caller]
+    pub fn closed<'a>(&'a self, cx: &'a Cx) -> UntilUnheard<'a, T> {
+        UntilUnheard::new(&self.ring, cx, Location::caller())
+    }
+
+    /// Whether nobody listens.
+    pub fn is_closed(&self) -> bool {
+        self.subscribers() == 0
+    }
+
+    /// How many publishers there are.
+    pub fn publishers(&self) -> usize {
+        let _after = footprint::operation();
+        lock(&self.ring).publishers
+    }
+
+    /// Whether both send into the same channel.
+    pub fn same_channel(&self, other: &Publisher<T>) -> bool {
+        Arc::ptr_eq(&self.ring, &other.ring)
     }
 
     /// How many listen.
     pub fn subscribers(&self) -> usize {
+        let _after = footprint::operation();
         lock(&self.ring).subscribers
     }
 
     /// How many messages are kept, because somebody has yet to see them.
     pub fn len(&self) -> usize {
+        let _after = footprint::operation();
         lock(&self.ring).len()
     }
 
@@ -102,6 +126,7 @@ impl<T> Clone for Publisher<T> {
 
 impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         let waiting = {
             let mut ring = lock(&self.ring);
             ring.publishers -= 1;
@@ -119,9 +144,9 @@ impl<T> fmt::Debug for Publisher<T> {
 
 /// A receiving side, with its own place among the messages.
 pub struct Subscriber<T> {
-    ring: Arc<Mutex<Ring<T>>>,
+    pub(super) ring: Arc<Mutex<Ring<T>>>,
     /// The number of the next message.
-    next: u64,
+    pub(super) next: u64,
 }
 
 impl<T> Subscriber<T> {
@@ -133,8 +158,40 @@ impl<T> Subscriber<T> {
         Listen { subscriber: self, cx, at, place: None, registration }
     }
 
+    /// A further subscriber, for all that is sent from now on: what this one has yet to see is not
+    /// for it.
+    ///
+    /// ```
+    /// let (tx, mut one) = asx::channel::broadcast(8);
+    /// assert_eq!(tx.send("before"), Ok(1));
+    /// let mut two = one.resubscribe();
+    /// assert_eq!(tx.send("after"), Ok(2));
+    /// assert_eq!((one.try_recv()?, two.try_recv()?), ("before", "after"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resubscribe(&self) -> Subscriber<T> {
+        let _after = footprint::operation();
+        Subscriber::join(&self.ring)
+    }
+
+    /// Whether no publisher is left. Messages may still wait for this subscriber.
+    pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
+        lock(&self.ring).publishers == 0
+    }
+
+    fn join(ring: &Arc<Mutex<Ring<T>>>) -> Subscriber<T> {
+        let next = {
+            let mut ring = lock(ring);
+            ring.subscribers += 1;
+            ring.end()
+        };
+        Subscriber { ring: ring.clone(), next }
+    }
+
     /// How many messages wait for this subscriber; those it missed are not counted.
     pub fn len(&self) -> usize {
+        let _after = footprint::operation();
         let ring = lock(&self.ring);
         usize::try_from(ring.end() - self.next).map_or(ring.len(), |behind| behind.min(ring.len()))
     }
@@ -148,15 +205,22 @@ impl<T> Subscriber<T> {
 impl<T: Clone> Subscriber<T> {
     /// Takes the next message if there is one.
     pub fn try_recv(&mut self) -> Result<T, TryListenError> {
-        footprint::lab_step();
+        let _after = footprint::operation();
         let taken = lock(&self.ring).take(&mut self.next);
-        taken.map(Shared::unwrap_or_clone)
+        taken.map(Common::unwrap_or_clone)
     }
 }
 
 impl<T> Drop for Subscriber<T> {
     fn drop(&mut self) {
-        let _unseen = lock(&self.ring).remove_subscriber(self.next);
+        let _after = footprint::operation();
+        let (_unseen, waiting) = {
+            let mut ring = lock(&self.ring);
+            let unseen = ring.remove_subscriber(self.next);
+            let last = ring.subscribers == 0;
+            (unseen, if last { ring.closed.wake_all() } else { Default::default() })
+        };
+        line::wake_all(waiting);
     }
 }
 
@@ -166,7 +230,7 @@ impl<T> fmt::Debug for Subscriber<T> {
     }
 }
 
-/// The future of [`Subscriber::recv`].
+/// The future of [`Subscriber::recv`]; gives `Result<T, ListenError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Listen<'a, T> {
     subscriber: &'a mut Subscriber<T>,
@@ -180,6 +244,7 @@ impl<T: Clone> Future for Listen<'_, T> {
     type Output = Result<T, ListenError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let Listen { subscriber, cx, at, place, registration } = &mut *self;
         let Subscriber { ring, next } = &mut **subscriber;
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
@@ -196,7 +261,7 @@ impl<T: Clone> Future for Listen<'_, T> {
             },
         );
         match taken {
-            Poll::Ready(Ok(value)) => Poll::Ready(Ok(Shared::unwrap_or_clone(value))),
+            Poll::Ready(Ok(value)) => Poll::Ready(Ok(value.unwrap_or_clone())),
             Poll::Ready(Err(TryListenError::Lagged(missed))) => {
                 Poll::Ready(Err(ListenError::Lagged(missed)))
             }

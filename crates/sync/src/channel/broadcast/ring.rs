@@ -4,12 +4,12 @@
 //! shared, so that nobody clones one under the lock.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::TryListenError;
 use crate::channel::line::Line;
 
-pub(super) struct Ring<T> {
+pub(in crate::channel) struct Ring<T> {
     capacity: usize,
     /// The messages somebody has yet to see, oldest first, at most `capacity`. Who has seen one
     /// has seen all before it, so those that everybody has seen are at the front.
@@ -18,11 +18,45 @@ pub(super) struct Ring<T> {
     first: u64,
     pub(super) publishers: usize,
     pub(super) subscribers: usize,
-    pub(super) line: Line,
+    /// Subscribers that wait for a message.
+    pub(in crate::channel) line: Line,
+    /// Publishers that wait for the last subscriber to go.
+    pub(super) closed: Line,
+}
+
+/// A value that several subscribers have yet to see. Each but the last clones it, in turns, so that
+/// it need not be `Sync`: nobody but who clones it holds its lock.
+pub(in crate::channel) struct Common<T>(Arc<Mutex<T>>);
+
+impl<T> Common<T> {
+    pub(super) fn new(value: T) -> Self {
+        Common(Arc::new(Mutex::new(value)))
+    }
+
+    fn share(&self) -> Self {
+        Common(self.0.clone())
+    }
+
+    /// The value, if nobody else has it.
+    pub(super) fn into_inner(self) -> Option<T> {
+        let value = Arc::into_inner(self.0)?;
+        // A clone that panicked has not changed the value.
+        Some(value.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T: Clone> Common<T> {
+    /// The value, or a clone of it if others have it as well.
+    pub(in crate::channel) fn unwrap_or_clone(self) -> T {
+        match Arc::try_unwrap(self.0) {
+            Ok(value) => value.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Err(shared) => shared.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
 }
 
 struct Message<T> {
-    value: Arc<T>,
+    value: Common<T>,
     /// How many subscribers have yet to see it.
     unseen: usize,
 }
@@ -32,7 +66,8 @@ impl<T> Ring<T> {
     pub(super) fn new(capacity: usize) -> Self {
         let messages = VecDeque::new();
         let line = Line::default();
-        Ring { capacity, messages, first: 0, publishers: 1, subscribers: 1, line }
+        let closed = Line::default();
+        Ring { capacity, messages, first: 0, publishers: 1, subscribers: 1, line, closed }
     }
 
     /// The number of the next message to be sent.
@@ -46,14 +81,14 @@ impl<T> Ring<T> {
     }
 
     /// Adds a message for everybody who listens: the one that made room for it, to be dropped.
-    pub(super) fn push(&mut self, value: Arc<T>) -> Option<Arc<T>> {
+    pub(super) fn push(&mut self, value: Common<T>) -> Option<Common<T>> {
         self.messages.push_back(Message { value, unseen: self.subscribers });
         (self.messages.len() > self.capacity).then(|| self.pop()).flatten()
     }
 
     /// The message with the number `next`, which moves on behind it. Who comes too late for some
     /// learns how many, and goes on with the oldest that is left.
-    pub(super) fn take(&mut self, next: &mut u64) -> Result<Arc<T>, TryListenError> {
+    pub(in crate::channel) fn take(&mut self, next: &mut u64) -> Result<Common<T>, TryListenError> {
         if *next < self.first {
             let missed = self.first - std::mem::replace(next, self.first);
             return Err(TryListenError::Lagged(missed));
@@ -66,14 +101,14 @@ impl<T> Ring<T> {
         *next += 1;
         message.unseen -= 1;
         if message.unseen > 0 {
-            return Ok(message.value.clone());
+            return Ok(message.value.share());
         }
         Ok(self.pop().expect("the last to see a message sees the oldest"))
     }
 
     /// A subscriber that has seen all before `next` is gone: the messages that only it had yet to
     /// see, to be dropped.
-    pub(super) fn remove_subscriber(&mut self, next: u64) -> Vec<Arc<T>> {
+    pub(super) fn remove_subscriber(&mut self, next: u64) -> Vec<Common<T>> {
         self.subscribers -= 1;
         let seen = next.saturating_sub(self.first) as usize;
         self.messages.iter_mut().skip(seen).for_each(|message| message.unseen -= 1);
@@ -81,7 +116,7 @@ impl<T> Ring<T> {
         (0..seen_by_all).filter_map(|_| self.pop()).collect()
     }
 
-    fn pop(&mut self) -> Option<Arc<T>> {
+    fn pop(&mut self) -> Option<Common<T>> {
         let message = self.messages.pop_front()?;
         self.first += 1;
         Some(message.value)

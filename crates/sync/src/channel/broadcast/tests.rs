@@ -109,3 +109,76 @@ fn a_lagged_subscriber_that_goes_leaves_the_others_their_messages() {
 fn no_room_at_all_is_refused() {
     let _ = broadcast::<u8>(0);
 }
+
+#[test]
+fn the_last_subscriber_wakes_those_who_wait_for_the_close() {
+    let (cx, (tx, one)) = (live_cx(), broadcast::<u8>(1));
+    let two = one.resubscribe();
+    let mut closed = Polls::new(tx.closed(&cx));
+    assert!(Polls::new(tx.closed(&cx)).is_pending(), "dropped at once");
+    assert!(closed.is_pending() && !tx.is_closed());
+    drop(one);
+    assert_eq!(closed.wakes(), 0);
+    drop(two);
+    assert_eq!((closed.wakes(), closed.ready(), tx.is_closed()), (1, Ok(()), true));
+    assert!(Polls::new(tx.closed(&cancelled_cx())).ready().is_err());
+    let _again = tx.subscribe();
+    assert!(closed.is_pending(), "somebody listens again");
+    assert!(!lock(&tx.ring).closed.wake_all().is_empty());
+}
+
+#[test]
+fn who_subscribes_again_begins_with_the_next_message() {
+    let (tx, mut one) = broadcast(4);
+    tx.send(1).unwrap();
+    let mut two = one.resubscribe();
+    assert_eq!((tx.send(2), one.len(), two.len()), (Ok(2), 2, 1));
+    assert_eq!((two.try_recv(), one.try_recv(), one.try_recv()), (Ok(2), Ok(1), Ok(2)));
+    let other = tx.clone();
+    assert_eq!((tx.publishers(), tx.same_channel(&other), one.is_closed()), (2, true, false));
+    drop((tx, other));
+    assert!(one.is_closed() && two.is_closed());
+    assert_eq!(two.resubscribe().try_recv(), Err(TryListenError::Disconnected));
+}
+
+#[test]
+fn messages_that_are_not_sync_go_to_several_threads() {
+    use std::cell::Cell;
+    fn shared<T: Send + Sync>(_: &T) {}
+    let (tx, rx) = broadcast(64);
+    shared(&tx);
+    shared(&rx);
+    let listen = |mut rx: Subscriber<Cell<u32>>| {
+        move || (0..50).map(|_| rx.try_recv().unwrap().into_inner()).sum::<u32>()
+    };
+    let others = [rx.resubscribe(), rx.resubscribe(), rx];
+    (0..50).for_each(|n| assert_eq!(tx.send(Cell::new(n)), Ok(3)));
+    std::thread::scope(|s| {
+        let sums = others.map(|rx| s.spawn(listen(rx)));
+        sums.into_iter().for_each(|sum| assert_eq!(sum.join().unwrap(), 1225));
+    });
+    assert!(tx.is_empty());
+}
+
+#[test]
+fn a_clone_that_panics_loses_the_message_for_nobody_else() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    struct Panics(u8, Arc<AtomicBool>);
+    impl Clone for Panics {
+        fn clone(&self) -> Self {
+            assert!(!self.1.swap(false, Ordering::Relaxed), "a hostile clone");
+            Panics(self.0, self.1.clone())
+        }
+    }
+    let (tx, mut one) = broadcast(2);
+    let mut two = tx.subscribe();
+    let mut three = tx.subscribe();
+    let armed = Arc::new(AtomicBool::new(true));
+    assert!(tx.send(Panics(7, armed)).is_ok());
+    assert!(catch_unwind(AssertUnwindSafe(|| one.try_recv())).is_err());
+    assert!(two.try_recv().is_ok_and(|got| got.0 == 7));
+    assert!(three.try_recv().is_ok_and(|got| got.0 == 7));
+    assert!(tx.is_empty(), "who could not clone it has seen it");
+}

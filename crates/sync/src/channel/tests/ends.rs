@@ -54,8 +54,8 @@ fn a_dropped_receiver_wakes_every_waiting_sender() {
 #[test]
 fn closing_hands_out_what_was_not_taken() {
     let (tx, mut rx) = full(2);
-    assert_eq!(rx.close(), [0, 1]);
-    assert!(rx.close().is_empty() && tx.is_closed());
+    assert_eq!(rx.close_and_take(), [0, 1]);
+    assert!(rx.close_and_take().is_empty() && tx.is_closed());
     assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
 }
 

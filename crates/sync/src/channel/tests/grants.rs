@@ -89,7 +89,7 @@ fn a_cancel_counts_for_more_than_a_slot_that_was_granted() {
 #[test]
 fn a_slot_granted_by_a_receiver_that_went_away_is_none() {
     both_granted(|tx, rx, [mut one, two]| {
-        assert!(rx.close().is_empty());
+        assert!(rx.close_and_take().is_empty());
         assert_eq!((one.wakes(), two.wakes()), (0, 0), "they were woken before");
         assert_eq!(one.ready().unwrap_err(), SendError::Disconnected(()));
         drop(two);

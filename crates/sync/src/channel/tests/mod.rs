@@ -1,5 +1,6 @@
 //! The rules of the bounded channel, each through the futures people use.
 
+mod closing;
 mod ends;
 mod grants;
 mod recv;
@@ -34,7 +35,7 @@ fn no_room_at_all_is_refused() {
 #[test]
 fn no_room_at_all_can_be_an_error() {
     assert_eq!(try_bounded::<u8>(0).unwrap_err(), ZeroCapacity);
-    assert_eq!(try_bounded::<u8>(3).unwrap().0.capacity(), 3);
+    assert_eq!(try_bounded::<u8>(3).unwrap().0.max_capacity(), 3);
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn permits_and_messages_share_the_capacity() {
     assert_eq!(tx.try_reserve().unwrap_err(), TryReserveError::Full);
     assert_eq!(tx.try_send(2), Err(TrySendError::Full(2)));
     permit.send(3);
-    assert_eq!((tx.len(), rx.len(), rx.capacity(), tx.is_empty()), (2, 2, 2, false));
+    assert_eq!((tx.len(), rx.len(), rx.capacity(), tx.is_empty()), (2, 2, 0, false));
     assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(1), Ok(3)), "in the order of commit");
     assert_eq!((rx.try_recv(), rx.is_empty()), (Err(TryRecvError::Empty), true));
 }

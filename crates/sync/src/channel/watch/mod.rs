@@ -13,6 +13,7 @@ use std::panic::Location;
 use std::sync::Arc as Snapshot;
 
 use asx_task::Cx;
+use asx_task::footprint;
 use asx_task::operation;
 
 use super::line::{self, Line};
@@ -23,7 +24,7 @@ pub use wait::{Changed, Closed};
 /// A value to watch.
 ///
 /// ```
-/// let (tx, mut rx) = asx_sync::channel::watch("starting");
+/// let (tx, mut rx) = asx::channel::watch("starting");
 /// assert_eq!(*rx.borrow(), "starting");
 /// tx.send("ready")?;
 /// assert!(rx.has_changed());
@@ -43,26 +44,27 @@ pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
     (Setter { state: state.clone() }, Watcher { state, seen: 0 })
 }
 
-struct State<T> {
-    value: Snapshot<T>,
+pub(super) struct State<T> {
+    pub(super) value: Snapshot<T>,
     /// How often the value was replaced.
-    version: u64,
-    setters: usize,
+    pub(super) version: u64,
+    pub(super) setters: usize,
     watchers: usize,
     /// Watchers that wait for another version.
-    changed: Line,
+    pub(super) changed: Line,
     /// Setters that wait for the last watcher to go.
     closed: Line,
 }
 
 /// A side that sets the value; a clone is a further one.
 pub struct Setter<T> {
-    state: Arc<Mutex<State<T>>>,
+    pub(super) state: Arc<Mutex<State<T>>>,
 }
 
 impl<T> Setter<T> {
     /// Sets the value. If nobody watches, it comes back and nothing changes.
     pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
+        let _after = footprint::operation();
         let value = Snapshot::new(value);
         if let Err(unwatched) = self.publish(value, |state| state.watchers > 0) {
             return match Snapshot::into_inner(unwatched) {
@@ -75,6 +77,7 @@ impl<T> Setter<T> {
 
     /// Sets the value whether or not anybody watches: the old one.
     pub fn send_replace(&self, value: T) -> Snapshot<T> {
+        let _after = footprint::operation();
         match self.publish(Snapshot::new(value), |_| true) {
             Ok(old) | Err(old) => old,
         }
@@ -86,21 +89,47 @@ impl<T> Setter<T> {
     where
         T: Clone,
     {
+        self.send_if_modified(|value| {
+            change(value);
+            true
+        });
+    }
+
+    /// [`send_modify`](Setter::send_modify), if `change` says that it has changed something:
+    /// whether it has. Otherwise nobody is told, and its copy is dropped.
+    ///
+    /// ```
+    /// let (tx, rx) = asx::channel::watch(3);
+    /// fn raise(to: u32) -> impl FnMut(&mut u32) -> bool {
+    ///     move |value| std::mem::replace(value, to.max(*value)) < to
+    /// }
+    /// assert!(!tx.send_if_modified(raise(2)) && !rx.has_changed());
+    /// assert!(tx.send_if_modified(raise(5)) && rx.has_changed());
+    /// assert_eq!(*rx.borrow(), 5);
+    /// ```
+    pub fn send_if_modified(&self, mut change: impl FnMut(&mut T) -> bool) -> bool
+    where
+        T: Clone,
+    {
+        let _after = footprint::operation();
         loop {
             let (snapshot, version) = {
                 let state = lock(&self.state);
                 (state.value.clone(), state.version)
             };
             let mut value = T::clone(&snapshot);
-            change(&mut value);
+            if !change(&mut value) {
+                return false;
+            }
             if self.publish(Snapshot::new(value), |state| state.version == version).is_ok() {
-                return;
+                return true;
             }
         }
     }
 
     /// The value, as it is now.
     pub fn borrow(&self) -> Snapshot<T> {
+        let _after = footprint::operation();
         lock(&self.state).value.clone()
     }
 
@@ -112,11 +141,30 @@ impl<T> Setter<T> {
 
     /// Whether nobody watches.
     pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
         lock(&self.state).watchers == 0
+    }
+
+    /// How many watch.
+    pub fn watchers(&self) -> usize {
+        let _after = footprint::operation();
+        lock(&self.state).watchers
+    }
+
+    /// How many setters there are.
+    pub fn setters(&self) -> usize {
+        let _after = footprint::operation();
+        lock(&self.state).setters
+    }
+
+    /// Whether both set the same value.
+    pub fn same_channel(&self, other: &Setter<T>) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
     /// A further watcher, which has seen the value as it is now.
     pub fn subscribe(&self) -> Watcher<T> {
+        let _after = footprint::operation();
         Watcher::join(&self.state, |state| state.version)
     }
 
@@ -148,6 +196,7 @@ impl<T> Clone for Setter<T> {
 
 impl<T> Drop for Setter<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         let waiting = {
             let mut state = lock(&self.state);
             state.setters -= 1;
@@ -165,9 +214,9 @@ impl<T> fmt::Debug for Setter<T> {
 
 /// A side that watches; a clone watches on its own, from the same version.
 pub struct Watcher<T> {
-    state: Arc<Mutex<State<T>>>,
+    pub(super) state: Arc<Mutex<State<T>>>,
     /// The version seen last.
-    seen: u64,
+    pub(super) seen: u64,
 }
 
 impl<T> Watcher<T> {
@@ -175,7 +224,7 @@ impl<T> Watcher<T> {
     /// when no setter is left, after the last value was seen, or the task is cancelled.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// # use asx::{Cx, channel::{RecvError, watch::Watcher}};
     /// async fn until_ready(cx: &Cx, rx: &mut Watcher<bool>) -> Result<(), RecvError> {
     ///     while !*rx.borrow_and_update() {
     ///         rx.changed(cx).await?;
@@ -192,7 +241,7 @@ impl<T> Watcher<T> {
     /// seen. Fails as [`changed`](Watcher::changed) does.
     ///
     /// ```
-    /// # use asx_runtime::{Cx, channel::{RecvError, watch::Watcher}};
+    /// # use asx::{Cx, channel::{RecvError, watch::Watcher}};
     /// async fn port(cx: &Cx, rx: &mut Watcher<Option<u16>>) -> Result<Option<u16>, RecvError> {
     ///     Ok(*rx.wait_for(cx, Option::is_some).await?)
     /// }
@@ -217,11 +266,13 @@ impl<T> Watcher<T> {
 
     /// The value, as it is now.
     pub fn borrow(&self) -> Snapshot<T> {
+        let _after = footprint::operation();
         lock(&self.state).value.clone()
     }
 
     /// The value, as it is now; it counts as seen.
     pub fn borrow_and_update(&mut self) -> Snapshot<T> {
+        let _after = footprint::operation();
         let state = lock(&self.state);
         self.seen = state.version;
         state.value.clone()
@@ -229,7 +280,41 @@ impl<T> Watcher<T> {
 
     /// Whether the value is another than the one seen last.
     pub fn has_changed(&self) -> bool {
+        let _after = footprint::operation();
         lock(&self.state).version != self.seen
+    }
+
+    /// Lets the value count as unseen, as it is now: the next [`changed`](Watcher::changed) is done
+    /// at once.
+    ///
+    /// ```
+    /// let (_tx, mut rx) = asx::channel::watch("first");
+    /// assert!(!rx.has_changed());
+    /// rx.mark_changed(); // so that a loop over changes begins with the value that is there
+    /// assert!(rx.has_changed());
+    /// rx.mark_unchanged();
+    /// assert!(!rx.has_changed());
+    /// ```
+    pub fn mark_changed(&mut self) {
+        let _after = footprint::operation();
+        self.seen = lock(&self.state).version.wrapping_sub(1);
+    }
+
+    /// Lets the value count as seen, as it is now.
+    pub fn mark_unchanged(&mut self) {
+        let _after = footprint::operation();
+        self.seen = lock(&self.state).version;
+    }
+
+    /// Whether no setter is left. The last value may be unseen.
+    pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
+        lock(&self.state).setters == 0
+    }
+
+    /// Whether both watch the same value.
+    pub fn same_channel(&self, other: &Watcher<T>) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
     /// Adds a watcher that has seen the version `seen` tells.
@@ -251,6 +336,7 @@ impl<T> Clone for Watcher<T> {
 
 impl<T> Drop for Watcher<T> {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         let waiting = {
             let mut state = lock(&self.state);
             state.watchers -= 1;

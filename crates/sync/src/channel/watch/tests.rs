@@ -114,3 +114,73 @@ fn a_value_that_is_waited_for_is_the_one_that_is_given() {
     let cancelled = Polls::new(rx.wait_for(&cx, |_| true)).ready();
     assert!(matches!(cancelled, Err(RecvError::Cancelled(_))));
 }
+
+#[test]
+fn a_change_that_is_none_is_told_to_nobody() {
+    let (cx, (tx, mut rx)) = (live_cx(), watch(1));
+    let mut waiting = Polls::new(rx.changed(&cx));
+    assert!(waiting.is_pending());
+    let mut seen = 0;
+    let unchanged = tx.send_if_modified(|value| {
+        seen = std::mem::replace(value, 9);
+        false
+    });
+    assert_eq!((unchanged, seen, *tx.borrow(), waiting.wakes()), (false, 1, 1, 0));
+    assert!(tx.send_if_modified(|value| std::mem::replace(value, 2) == 1));
+    assert_eq!((waiting.wakes(), waiting.ready(), *tx.borrow()), (1, Ok(()), 2));
+}
+
+#[test]
+fn a_change_that_panics_changes_nothing() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let (tx, rx) = watch(1);
+    let hostile = AssertUnwindSafe(|| tx.send_if_modified(|_| panic!("a hostile change")));
+    assert!(catch_unwind(hostile).is_err());
+    assert_eq!((*rx.borrow(), rx.has_changed()), (1, false));
+    assert!(tx.send_if_modified(|value| std::mem::replace(value, 2) == 1));
+}
+
+#[test]
+fn modifying_if_starts_over_when_another_setter_was_faster() {
+    let (tx, rx) = watch(1);
+    let other = tx.clone();
+    let mut calls = 0;
+    let changed = tx.send_if_modified(|value| {
+        calls += 1;
+        if calls == 1 {
+            other.send(10).unwrap();
+        }
+        *value += 1;
+        calls == 1
+    });
+    assert_eq!((changed, *rx.borrow(), calls), (false, 10, 2), "the second look decides");
+}
+
+#[test]
+fn what_counts_as_seen_can_be_set_by_hand() {
+    let (cx, (tx, mut rx)) = (live_cx(), watch(0));
+    rx.mark_changed();
+    assert!(rx.has_changed());
+    assert_eq!(Polls::new(rx.changed(&cx)).ready(), Ok(()));
+    assert!(Polls::new(rx.changed(&cx)).is_pending());
+    tx.send(1).unwrap();
+    let clone = rx.clone();
+    rx.mark_unchanged();
+    assert!(!rx.has_changed() && clone.has_changed(), "each watcher for itself");
+    rx.mark_changed();
+    drop(tx);
+    assert!(rx.is_closed());
+    assert_eq!(Polls::new(rx.changed(&cx)).ready(), Ok(()));
+    assert_eq!(Polls::new(rx.changed(&cx)).ready(), Err(RecvError::Disconnected));
+}
+
+#[test]
+fn both_sides_are_counted() {
+    let (tx, rx) = watch(0);
+    let (other, clone) = (tx.clone(), rx.clone());
+    assert_eq!((tx.setters(), tx.watchers()), (2, 2));
+    assert!(tx.same_channel(&other) && rx.same_channel(&clone));
+    assert!(!tx.same_channel(&watch(0).0) && !rx.same_channel(&watch(0).1));
+    drop((other, clone));
+    assert_eq!((tx.setters(), tx.watchers(), rx.is_closed()), (1, 1, false));
+}

@@ -4,6 +4,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
 use asx_task::{CancelSafe, Cancelled, Cx};
 
@@ -11,7 +12,7 @@ use super::{Setter, Watcher};
 use crate::channel::RecvError;
 use crate::channel::line::{Place, leave_line, poll_line};
 
-/// The future of [`Watcher::changed`].
+/// The future of [`Watcher::changed`]; gives `Result<(), RecvError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Changed<'a, T> {
     watcher: &'a mut Watcher<T>,
@@ -35,6 +36,7 @@ impl<T> Future for Changed<'_, T> {
     type Output = Result<(), RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let Changed { watcher, cx, at, place, registration } = &mut *self;
         let Watcher { state, seen } = &mut **watcher;
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
@@ -69,7 +71,7 @@ impl<T> Drop for Changed<'_, T> {
 
 impl<T> CancelSafe for Changed<'_, T> {}
 
-/// The future of [`Setter::closed`].
+/// The future of [`Setter::closed`]; gives `Result<(), Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Closed<'a, T> {
     setter: &'a Setter<T>,
@@ -89,6 +91,7 @@ impl<T> Future for Closed<'_, T> {
     type Output = Result<(), Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
         let Closed { setter, cx, at, place, registration } = &mut *self;
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             leave_line(&setter.state, |state| &mut state.closed, place);

@@ -106,3 +106,72 @@ fn a_cancelled_task_takes_no_notification() {
     assert!(now(safe(notify.notified(&cx))).is_err());
     assert!(now(notify.notified(&other)).is_ok());
 }
+
+#[test]
+fn an_enabled_wait_is_reached_by_what_comes_before_its_first_poll() {
+    let (cx, _) = loose();
+    let notify = Notify::new();
+    let mut first = notify.notified(&cx);
+    assert!(!first.enable() && !first.enable());
+    let second = waiting(notify.notified(&cx));
+    notify.notify_one();
+    assert_eq!(second.wakes(), 0, "it came later");
+    assert!(first.enable(), "and stays so");
+    assert!(now(first).is_ok());
+    let mut third = notify.notified(&cx);
+    assert!(!third.enable());
+    notify.notify_waiters();
+    assert!(third.enable());
+    assert!(now(third).is_ok());
+    waiting(notify.notified(&cx));
+}
+
+#[test]
+fn an_enabled_wait_wakes_the_task_that_polls_it() {
+    let (cx, _) = loose();
+    let notify = Notify::new();
+    let mut wait = notify.notified(&cx);
+    wait.enable();
+    let mut wait = waiting(wait);
+    notify.notify_one();
+    assert_eq!(wait.wakes(), 1);
+    assert!(wait.ready().is_ok());
+}
+
+#[test]
+fn what_an_enabled_wait_has_is_passed_on_when_it_is_dropped_or_cancelled() {
+    let (cx, _) = loose();
+    let (stopped, cancel) = loose();
+    let notify = Notify::new();
+    notify.notify_one();
+    let mut taken = notify.notified(&cx);
+    assert!(taken.enable());
+    waiting(notify.notified(&cx));
+    drop(taken);
+    let mut taken = notify.notified(&stopped);
+    assert!(taken.enable(), "it is stored again");
+    cancel();
+    assert!(now(&mut taken).is_err());
+    assert!(now(notify.notified(&cx)).is_ok(), "a cancelled wait takes nothing");
+    let mut all = notify.notified(&cx);
+    notify.notify_waiters();
+    assert!(all.enable());
+    drop(all);
+    waiting(notify.notified(&cx));
+}
+
+#[test]
+fn an_owned_wait_keeps_its_notify_alive() {
+    let (cx, _) = loose();
+    let notify = std::sync::Arc::new(Notify::new());
+    let weak = std::sync::Arc::downgrade(&notify);
+    let mut enabled = notify.notified_owned(&cx);
+    assert!(!enabled.enable());
+    let mut other = waiting(notify.notified_owned(&cx));
+    notify.notify_one();
+    notify.notify_one();
+    drop(notify);
+    assert!(now(enabled).is_ok() && other.ready().is_ok());
+    drop(other);
+    assert!(weak.upgrade().is_none());
+}

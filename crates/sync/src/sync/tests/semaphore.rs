@@ -162,3 +162,41 @@ fn wakers_are_woken_and_dropped_outside_the_lock() {
     enter(&|| semaphore.close());
     assert_eq!(seen.swap(0, Ordering::Relaxed), 2, "woken and dropped");
 }
+
+#[test]
+fn permits_are_split_and_merged_and_all_come_back() {
+    let semaphore = Arc::new(Semaphore::new(5));
+    let mut many = semaphore.try_acquire_many(4).unwrap();
+    assert!(many.split(5).is_none());
+    let none = many.split(0).unwrap();
+    let two = many.split(2).unwrap();
+    assert_eq!((many.count(), none.count(), two.count()), (2, 0, 2));
+    drop(two);
+    assert_eq!(semaphore.available_permits(), 3);
+    many.merge(none);
+    many.merge(semaphore.try_acquire().unwrap());
+    assert_eq!((many.count(), semaphore.available_permits()), (3, 2));
+    drop(many);
+    assert_eq!(semaphore.available_permits(), 5);
+    let mut owned = semaphore.try_acquire_many_owned(3).unwrap();
+    let one = owned.split(1).unwrap();
+    drop(owned);
+    assert_eq!((one.count(), semaphore.available_permits()), (1, 4));
+    let other = Arc::new(Semaphore::new(2));
+    let mut foreign = other.try_acquire_owned().unwrap();
+    let merges = std::panic::AssertUnwindSafe(|| foreign.merge(one));
+    assert!(std::panic::catch_unwind(merges).is_err());
+    assert_eq!((foreign.count(), semaphore.available_permits()), (1, 5));
+}
+
+#[test]
+fn what_is_split_off_and_dropped_goes_to_the_head_of_the_line() {
+    let (cx, _) = loose();
+    let semaphore = Semaphore::new(3);
+    let mut all = semaphore.try_acquire_many(3).unwrap();
+    let mut waits = waiting(semaphore.acquire_many(&cx, 2));
+    drop(all.split(1));
+    assert_eq!(waits.wakes(), 0);
+    drop(all.split(1));
+    assert_eq!((waits.wakes(), waits.ready().unwrap().count(), all.count()), (1, 2, 1));
+}

@@ -140,6 +140,14 @@ impl Core {
         }
     }
 
+    /// What a socket is called on the record, if there is one.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn name_socket(&self, number: u64, name: String) {
+        if let Some(recorder) = self.recorder() {
+            recorder.name_socket(number, name);
+        }
+    }
+
     /// Records that a task was spawned, in a region whose lock the caller has.
     #[inline]
     pub(crate) fn note_spawned(&self, thing: &Stamp, task: &Header) {

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::account::Account;
 use super::graves::{self, Epitaph};
 use super::registry::Registry;
-use super::{HomeOwner, Owner};
+use super::{Owner, RegionRefOwner};
 use crate::task::cell::{Blueprint, Header, Word};
 
 /// Whose a reference is.
@@ -221,7 +221,7 @@ impl Members {
     }
 }
 
-/// The books of a region's homes.
+/// The books of a region's references.
 pub(crate) struct HomeBooks {
     region: u64,
     account: Account,
@@ -233,25 +233,30 @@ impl HomeBooks {
     }
 
     fn fail(&self, why: &str) -> ! {
-        graves::fail(&format!("homes of region {}: {why}; {}", self.region, self.account))
+        graves::fail(&format!("references to region {}: {why}; {}", self.region, self.account))
     }
 
-    /// So many homes were counted.
-    pub(crate) fn enter(&self, counted: impl FnOnce() -> usize, owner: HomeOwner, more: u32) {
+    /// So many references were counted.
+    pub(crate) fn enter(&self, counted: impl FnOnce() -> usize, owner: RegionRefOwner, more: u32) {
         let counted = || Some(counted() as u64);
         let entered = self.account.enter(owner as usize, more.into(), u64::MAX, counted);
         entered.unwrap_or_else(|why| self.fail(&why));
     }
 
-    /// So many homes are about to be given up.
-    pub(crate) fn strike(&self, counted: impl FnOnce() -> usize, owner: HomeOwner, fewer: u32) {
+    /// So many references are about to be given up.
+    pub(crate) fn strike(
+        &self,
+        counted: impl FnOnce() -> usize,
+        owner: RegionRefOwner,
+        fewer: u32,
+    ) {
         let counted = || Some(counted() as u64);
         let struck = self.account.strike(owner as usize, fewer.into(), counted);
         struck.unwrap_or_else(|why| self.fail(&why));
     }
 
-    /// A home goes from one owner to another.
-    pub(crate) fn shift(&self, from: HomeOwner, to: HomeOwner) {
+    /// A reference goes from one owner to another.
+    pub(crate) fn shift(&self, from: RegionRefOwner, to: RegionRefOwner) {
         let shifted = self.account.shift(from as usize, to as usize);
         shifted.unwrap_or_else(|why| self.fail(&why));
     }

@@ -8,7 +8,7 @@
 //!    entered after the step of the word that counts it, and struck off before the step that gives
 //!    it up; one that goes from one owner to another is moved. So at every moment the books have at
 //!    most as many references as the word counts, whatever other threads do meanwhile. Regions
-//!    count homes the same way, by `HomeOwner`.
+//!    count references the same way, by `RegionRefOwner`.
 //! 2. *Comparison*. Books change under a lock. While it is held their sum does not change, and by
 //!    rule 1 the word counts at least that, whenever it is read. So who holds it can compare the
 //!    two without a false alarm; a saturated count (rule 12 of cells) is not compared.
@@ -117,9 +117,9 @@ impl Owner {
     }
 }
 
-/// Who has a home of a region.
+/// Who has a reference to a region, of those that are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HomeOwner {
+pub(crate) enum RegionRefOwner {
     /// A cell of a task.
     Cell,
     /// What a poll has counted in advance, or has not given back yet.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{HomeOwner, Owner};
+use super::{Owner, RegionRefOwner};
 use crate::task::cell::{Blueprint, Header, Word};
 
 /// Whose a reference is.
@@ -75,7 +75,7 @@ impl Members {
     pub(crate) fn leaves(&mut self, _: &Header) {}
 }
 
-/// The books of a region's homes.
+/// The books of a region's references.
 pub(crate) struct HomeBooks;
 
 impl HomeBooks {
@@ -85,13 +85,13 @@ impl HomeBooks {
     }
 
     #[inline(always)]
-    pub(crate) fn enter(&self, _: impl FnOnce() -> usize, _: HomeOwner, _: u32) {}
+    pub(crate) fn enter(&self, _: impl FnOnce() -> usize, _: RegionRefOwner, _: u32) {}
 
     #[inline(always)]
-    pub(crate) fn strike(&self, _: impl FnOnce() -> usize, _: HomeOwner, _: u32) {}
+    pub(crate) fn strike(&self, _: impl FnOnce() -> usize, _: RegionRefOwner, _: u32) {}
 
     #[inline(always)]
-    pub(crate) fn shift(&self, _: HomeOwner, _: HomeOwner) {}
+    pub(crate) fn shift(&self, _: RegionRefOwner, _: RegionRefOwner) {}
 }
 
 /// Whether something in an `Arc` lives.

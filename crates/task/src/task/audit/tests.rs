@@ -11,7 +11,7 @@ use std::time::Duration;
 use asx_kernel::budget::Budget;
 
 use super::account::Account;
-use super::{HomeOwner, Owner};
+use super::{Owner, RegionRefOwner};
 use crate::region::region_ref::{self, RegionRef};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
@@ -50,7 +50,7 @@ const FORGERIES: [(&str, fn(), &str); 12] = [
     ("use", use_of_a_freed_cell, "used after it was freed"),
     ("free", free_with_an_owner, "it is freed, and its word counts"),
     ("reserve", reserve_that_is_not_the_polls, "in reserve"),
-    ("home", home_that_is_not_counted, "homes of region"),
+    ("region_ref", region_ref_that_is_not_counted, "references to region"),
     ("region", use_of_a_freed_region, "region 1: used after it was freed"),
     ("region_write", write_to_a_freed_region, "region 1: written to after it was freed"),
     ("close", close_with_a_member, "it is closed, and has tasks"),
@@ -129,12 +129,12 @@ fn reserve_that_is_not_the_polls() {
     task.books.end_poll(&task.word, turn.left_in_reserve() - 1);
 }
 
-fn home_that_is_not_counted() {
+fn region_ref_that_is_not_counted() {
     let region = loose_region();
-    let home = RegionRef::of(&region);
+    let region_ref = RegionRef::of(&region);
     // SAFETY: none, which is the point: there is one.
-    unsafe { region_ref::remove(Arc::as_ptr(&region), HomeOwner::Reserve, 1) };
-    drop(home);
+    unsafe { region_ref::remove(Arc::as_ptr(&region), RegionRefOwner::Reserve, 1) };
+    drop(region_ref);
 }
 
 fn freed_region() -> *const Region {

@@ -3,8 +3,9 @@
 //!
 //! Tasks come and go by the thousand, and most cells are as large as some other that was freed just
 //! now. So a thread keeps the memory of cells it has freed for the next ones of their size, which
-//! saves most of the allocator's time, and the system's where a burst of tasks would otherwise be
-//! given back to it and asked for again. All threads together keep at most [`MOST`](reused) bytes.
+//! saves most of the allocator's time (6 % of `spawn_await`, as LAWS.md counts), and the system's
+//! where a burst of tasks would otherwise be given back to it and asked for again. All threads
+//! together keep at most [`MOST`](reused) bytes.
 //!
 //! Not on a page, whose memory is never given back anyway; not under loom; and not with
 //! `--cfg asx_no_reuse`, so that a sanitizer sees who uses a cell that is gone.

@@ -51,9 +51,7 @@
 
 mod cancel;
 mod discard;
-mod join_inner;
-mod join_waker;
-mod life;
+mod join;
 mod memory;
 mod runnable;
 mod stage;
@@ -92,10 +90,10 @@ use crate::wait::Wait;
 use crate::wait_list::Wakers;
 use crate::{Cancelled, Cx};
 use cancel::Allowance;
-pub(crate) use join_inner::{JoinInner, claim_error};
-use join_waker::JoinWaker;
-pub(crate) use life::End;
-pub use runnable::Runnable;
+use join::JoinWaker;
+pub(crate) use join::{JoinInner, claim_error};
+pub(crate) use runnable::End;
+pub use runnable::{Begun, RunContext, Runnable};
 use stage::{Holds, Slot, Stage};
 pub(crate) use timer_token::TimerToken;
 pub use waker::is_task_waker;
@@ -133,7 +131,8 @@ pub(crate) struct Header {
     /// What the stage holds (rule 8).
     holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<JoinWaker>,
-    /// Where it waits (a `Location`) and for what (in the lowest three bits).
+    /// Where it waits (a `Location`) and for what (in the lowest three bits); before it has waited
+    /// for the first time, where it was spawned.
     wait: AtomicU64,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
     pub(crate) span: Span,
@@ -180,6 +179,9 @@ struct Vtable {
     take: unsafe fn(NonNull<Header>, NonNull<()>),
     take_stop: unsafe fn(NonNull<Header>, NonNull<()>),
     free: unsafe fn(NonNull<Header>),
+    /// The type of the future, which has the name of the function it is written in.
+    #[cfg(not(target_family = "wasm"))]
+    body: fn() -> &'static str,
 }
 
 /// An end that does not come from the future's own result.
@@ -200,6 +202,8 @@ pub(crate) struct Blueprint {
     pub(crate) id: u64,
     pub(crate) pin: u16,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
+    /// Where it is spawned, as far as that is known.
+    pub(crate) at: Option<&'static Location<'static>>,
 }
 
 /// A cell whose future is not there yet.
@@ -231,6 +235,8 @@ where
                 take: take::<F, T, E>,
                 take_stop: take_stop::<F, T, E>,
                 free: free::<F, T, E>,
+                #[cfg(not(target_family = "wasm"))]
+                body: std::any::type_name::<F>,
             },
             region: plan.region,
             links: std::cell::UnsafeCell::default(),
@@ -242,7 +248,7 @@ where
             cleanup_priority: AtomicU8::new(0),
             holds: std::cell::UnsafeCell::new(Holds::Nothing),
             joiner: UnsafeCell::new(JoinWaker::default()),
-            wait: AtomicU64::new(0),
+            wait: AtomicU64::new(plan.at.map_or(0, |at| placed(at, BORN))),
             attrs: plan.attrs,
             span,
             wakers: Wakers::NONE,
@@ -470,12 +476,6 @@ impl Header {
         if self.word.load().state().in_cancel_lane() { Lane::Cancel } else { self.own_lane() }
     }
 
-    /// Whether neither priority nor deadline tell it from the usual.
-    #[cfg_attr(target_arch = "wasm32", inline(never))]
-    fn is_unbounded(&self) -> bool {
-        self.priority() == Priority::DEFAULT && self.deadline().is_none()
-    }
-
     #[inline]
     pub(crate) fn is_finalizer(&self) -> bool {
         self.attrs.as_ref().is_some_and(|attrs| attrs.finalizer)
@@ -494,16 +494,14 @@ impl Header {
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
-        let at = (std::ptr::from_ref(at).expose_provenance() as u64) << WAIT_SHIFT;
-        let known = if at & STALE == 0 { at | on as u64 } else { 0 };
-        self.wait.store(known, Relaxed);
+        self.wait.store(placed(at, on as u64), Relaxed);
     }
 
     /// The last poll noted nothing that it waits for: what is noted is from an earlier one.
     #[inline]
     pub(crate) fn age_wait(&self) {
         let word = self.wait.load(Relaxed);
-        if word != 0 && word & STALE == 0 {
+        if word != 0 && word & (STALE | BORN) == 0 {
             self.wait.store(word | STALE, Relaxed);
         }
     }
@@ -532,13 +530,37 @@ impl Header {
     /// What the task waited for last.
     pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
         let word = self.wait.load(Relaxed);
-        let at = ((word & !(7 | STALE)) >> WAIT_SHIFT) as usize;
-        let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
-        // SAFETY: only `set_wait` writes the word, from a reference that lives for ever;
-        // `age_wait` adds a mark to what it wrote.
-        let at = unsafe { at.as_ref() }?;
+        let at = place(word).filter(|_| word & BORN == 0)?;
         Some((Wait::ALL[(word & 7) as usize], at))
     }
+
+    /// Where the task was spawned, if that is known and it has not waited for anything of asx.
+    pub(crate) fn spawned_at(&self) -> Option<&'static Location<'static>> {
+        let word = self.wait.load(Relaxed);
+        place(word).filter(|_| word & BORN != 0)
+    }
+
+    /// The function its body is written in, as the compiler calls it.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn body(&self) -> &'static str {
+        (self.vtable.body)()
+    }
+}
+
+/// A place with a mark, or with what is waited for there; 0 if there is no room for both.
+#[inline]
+fn placed(at: &'static Location<'static>, mark: u64) -> u64 {
+    let at = (std::ptr::from_ref(at).expose_provenance() as u64) << WAIT_SHIFT;
+    if at & (STALE | BORN) == 0 { at | mark } else { 0 }
+}
+
+/// The place in such a word.
+fn place(word: u64) -> Option<&'static Location<'static>> {
+    let at = ((word & !(7 | STALE | BORN)) >> WAIT_SHIFT) as usize;
+    let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
+    // SAFETY: only `placed` makes such words, from references that live for ever; `age_wait` adds a
+    // mark to what it made.
+    unsafe { at.as_ref() }
 }
 
 /// A counted reference to a task.
@@ -683,3 +705,5 @@ impl Drop for TaskRef {
 const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
 /// A mark beside it: the last poll did not look at it. No place in memory is so far up.
 const STALE: u64 = 1 << 63;
+/// Another: it is the place where the task was spawned.
+const BORN: u64 = 1 << 62;

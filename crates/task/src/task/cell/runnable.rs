@@ -1,13 +1,25 @@
-//! Entries for the queues of hosts.
+//! Entries for the queues of hosts, and what becomes of one: the begin of a poll, and the end of
+//! the task. That is the one way through a task's life.
+//!
+//! Begin and end are each one step of the word. Where the run is recorded, the step is signed: the
+//! record has the events of a task in the order of its steps, whoever makes them. A task that was
+//! asked to stop makes its steps under the lock of the cancel, which is on record with them.
 
+use std::fmt;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::lanes::{Place, Priority};
+use asx_journal::Dispatch;
+use asx_kernel::cancel::Phase;
+use asx_kernel::journal::EventKind;
+use asx_kernel::lanes::{Lane, Place, Priority};
+use asx_kernel::outcome::Severity;
 
-use super::{BLOCKING, Header, TaskRef};
+use super::word::{Begin, Complete, Ended, RESERVE, Snapshot, unsigned};
+use super::{Activity, BLOCKING, Header, TaskRef};
 use crate::task::audit::Owner;
 
 /// An entry for a queue: a task that is to be polled. It owns a reference (rule 1).
@@ -61,9 +73,7 @@ impl Runnable {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub fn is_plain(&self) -> bool {
-        let header = self.header();
-        (header.attrs.is_none() || header.is_unbounded())
-            && !header.word.load().state().in_cancel_lane()
+        self.place() == Place::ready(Priority::DEFAULT)
     }
 
     /// Where the task belongs in the lanes.
@@ -110,5 +120,174 @@ impl Runnable {
     pub unsafe fn from_raw(raw: NonNull<()>) -> Runnable {
         // SAFETY: the caller's promise.
         Runnable(unsafe { TaskRef::from_raw(raw.cast(), Owner::Entry) })
+    }
+}
+
+/// How an entry came to be taken from its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct RunContext {
+    /// It waited in another lane than that of cancels: one whose task was asked to stop meanwhile
+    /// is not the one that counts.
+    pub(crate) plain: bool,
+    /// What the record says of it.
+    pub(crate) dispatch: Option<Dispatch>,
+}
+
+impl RunContext {
+    /// Nobody has chosen it from a lane: a job on its own thread, or a strategy's choice across all
+    /// lanes. The entry counts wherever it waited.
+    pub const UNCHOSEN: RunContext = RunContext { plain: false, dispatch: None };
+
+    /// It was taken from this lane.
+    #[inline]
+    pub fn from_lane(lane: Lane) -> RunContext {
+        RunContext { plain: lane != Lane::Cancel, dispatch: None }
+    }
+
+    /// The record, if there is one, says this of how it came about.
+    #[inline]
+    pub fn recorded(self, dispatch: Option<Dispatch>) -> RunContext {
+        RunContext { dispatch, ..self }
+    }
+}
+
+/// An entry whose poll has begun: the task is this thread's until [`run`](Begun::run). For hosts
+/// that count what really runs.
+#[must_use = "the task is being polled, as far as all others know"]
+pub struct Begun {
+    pub(crate) entry: Runnable,
+    /// As it was when the poll began.
+    pub(crate) word: Snapshot,
+    /// It stays on the thread that has begun it.
+    _here: PhantomData<*const ()>,
+}
+
+impl Runnable {
+    /// Polls the task once, if this entry is the one that counts and the task may be polled:
+    /// whether it did.
+    ///
+    /// The record does not say how it came about: jobs are not chosen.
+    ///
+    /// # Panics
+    /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
+    pub fn run(self) -> bool {
+        let core = &self.header().region.core;
+        let here = self.pin().is_none_or(|pin| core.here() == Some(pin));
+        assert!(here, "a pinned task is polled by the worker it is pinned to");
+        // SAFETY: looked at above.
+        unsafe { self.begin(RunContext::UNCHOSEN) }.is_some_and(Begun::run)
+    }
+
+    /// Begins a poll. `None`: the entry was dead and is gone: another entry of the task counts, or
+    /// the task has ended.
+    ///
+    /// A cancel of a queued task leaves such an entry behind. It is no dispatch: a host does not
+    /// count it.
+    ///
+    /// # Safety
+    /// The calling thread is the worker the task is [pinned](Runnable::pin) to, if it is: such a
+    /// task need not be `Send`.
+    #[inline]
+    pub unsafe fn begin(self, context: RunContext) -> Option<Begun> {
+        let word = self.header().begin(context)?;
+        Some(Begun { entry: self, word, _here: PhantomData })
+    }
+
+    /// Whether the entry can still be run: it is not dead, as [`begin`](Runnable::begin) would
+    /// find. Another thread may change that at any time.
+    #[inline]
+    pub fn is_live(&self, plain: bool) -> bool {
+        let word = self.header().word.load();
+        word.activity() == Activity::Runnable
+            && !word.is_completed()
+            && !(plain && word.state().in_cancel_lane())
+    }
+
+    /// Whether the entry was put at this place of the cancel lane and a later request has given the
+    /// task another there: then that one counts, or is about to be made.
+    #[inline]
+    pub fn is_outdated(&self, place: Place) -> bool {
+        place.lane() == Lane::Cancel && self.place() != place
+    }
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begun").field("task", &self.entry.id()).finish_non_exhaustive()
+    }
+}
+
+/// How a task ends.
+#[derive(Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) severity: Severity,
+    /// Not by itself.
+    pub(crate) forced: bool,
+    pub(crate) how: Complete,
+}
+
+impl Header {
+    /// A poll begins: the word as it was, if the task is the caller's to poll.
+    #[inline(always)]
+    pub(crate) fn begin(&self, context: RunContext) -> Option<Snapshot> {
+        // What is bounded may have no poll left: it is not running yet.
+        let how = Begin { starts: self.attrs.is_none(), plain: context.plain, reserve: RESERVE };
+        match context.dispatch {
+            Some(dispatch) => {
+                let noted = self.region.core.note_begin(self, how, &dispatch);
+                noted.or_else(|| self.begin_cancelled(how, Some(dispatch)))
+            }
+            None if self.region.core.recording() => self.begin_cancelled(how, None),
+            None => self.word.begin(how, unsigned),
+        }
+    }
+
+    #[cold]
+    fn begin_cancelled(&self, how: Begin, dispatch: Option<Dispatch>) -> Option<Snapshot> {
+        self.with_cancel_on_record(|_, _| {
+            let before = self.word.begin(how, unsigned)?;
+            let moved = self.moved(before.state());
+            dispatch.into_iter().for_each(|dispatch| self.note(dispatch.into()));
+            moved.into_iter().for_each(|moved| self.note(moved));
+            Some(before)
+        })
+    }
+
+    /// The poll that has begun goes on: the step that [`begin`](Header::begin) has not made.
+    #[cold]
+    pub(crate) fn start(&self) {
+        self.with_cancel_on_record(|_, _| {
+            let from = self.word.load().state();
+            self.word.start();
+            self.note_moved(from);
+        });
+    }
+
+    /// Nothing is left to run, and the result is in the cell. Also the stamp under which it is
+    /// recorded, if it is.
+    #[inline]
+    pub(crate) fn complete(&self, end: End) -> (Ended, u64) {
+        if !self.region.core.recording() {
+            return (self.word.complete(end.how, unsigned).unwrap_or_default(), 0);
+        }
+        let noted = if end.forced { None } else { self.region.core.note_end(self, end) };
+        noted.unwrap_or_else(|| self.complete_cancelled(end))
+    }
+
+    #[cold]
+    fn complete_cancelled(&self, end: End) -> (Ended, u64) {
+        self.with_cancel_on_record(|reason, allowance| {
+            let from = self.word.load().state();
+            let ended = self.word.complete(end.how, unsigned).unwrap_or_default();
+            let witnessed = from.acknowledged() || end.forced;
+            let witness = self.witness(reason, allowance, Phase::Completed, false);
+            let events = [
+                self.moved(from),
+                witness.filter(|_| witnessed),
+                Some(EventKind::TaskEnded { outcome: end.severity }),
+            ];
+            events.into_iter().flatten().for_each(|kind| self.note(kind));
+            (ended, self.region.core.clock())
+        })
     }
 }

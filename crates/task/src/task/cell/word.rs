@@ -472,10 +472,6 @@ impl Word {
     /// The body has ended: whether the task ends cancelled. It moves to Finalizing if so.
     #[inline]
     pub(crate) fn body_ended(&self) -> bool {
-        // Shortcut: only the task itself acknowledges, and the law changes nothing before that.
-        if !self.load().state().acknowledged() {
-            return false;
-        }
         self.update(|word| {
             let (next, _) = word.step(TaskEvent::BodyEnded)?;
             Some((next, next.state().acknowledged()))
@@ -509,14 +505,6 @@ impl Word {
     #[inline]
     pub(crate) fn claim(&self) -> bool {
         self.0.fetch_or(TAKEN, AcqRel) & TAKEN == 0
-    }
-
-    /// [`claim`](Word::claim) by the handle, which does so once, of a completed task.
-    #[inline]
-    pub(crate) fn claim_by_handle(&self) -> bool {
-        // Shortcut: only what is kept for the scope is claimed by anybody else as long as there is
-        // a handle.
-        !self.load().is(KEPT) || self.claim()
     }
 
     /// The handle hands its waker over; false if the task has completed meanwhile.
@@ -605,12 +593,7 @@ impl Word {
     /// One reference fewer: whether it was the last.
     #[inline]
     pub(crate) fn drop_reference(&self) -> bool {
-        let now = self.0.load(Acquire);
-        // Shortcut: who has the only one need not count, since nobody else can make another.
-        if now < 2 * REF {
-            return true;
-        }
-        if now >= SATURATED {
+        if self.0.load(Relaxed) >= SATURATED {
             return false;
         }
         let was = self.0.fetch_sub(REF, Release);
@@ -627,7 +610,11 @@ impl Word {
 #[inline]
 fn begun(word: Snapshot, how: Begin) -> Option<Snapshot> {
     let Begin { starts, plain, reserve } = how;
-    // Shortcut: a task that nobody asked to stop runs, or goes on running.
+    // Shortcut: `Word::begin`: a task that nobody asked to stop runs, or goes on running.
+    // Law: `task::TaskState::step`.
+    // Equal: `a_poll_begins_as_the_law_says_for_who_holds_the_only_entry` (every word).
+    // Worth: 9.9 % of `yield_1k`.
+
     let turn = word.0 & (STATE | SCHEDULED | POLLING);
     if turn == RUNNING | SCHEDULED || (starts && turn == CREATED | SCHEDULED) {
         let next = (word.0 & !STATE | RUNNING) ^ (SCHEDULED | POLLING);
@@ -648,11 +635,7 @@ fn begun(word: Snapshot, how: Begin) -> Option<Snapshot> {
 #[inline]
 fn ended(word: Snapshot, how: Complete) -> Option<(Snapshot, Ended)> {
     let Complete { kept, reserve } = how;
-    // Shortcut: what runs and was not asked to stop completes.
-    let next = match word.0 & STATE {
-        RUNNING => word.with_state(TaskState::Completed),
-        _ => word.step(TaskEvent::Complete)?.0,
-    };
+    let (next, _) = word.step(TaskEvent::Complete)?;
     let discard = !kept && !word.is(HANDLE);
     let flags = if kept { KEPT } else { 0 } | if discard { TAKEN } else { 0 };
     let next = minus(next.0 & !(POLLING | SCHEDULED) | flags, reserve + 1);

@@ -75,7 +75,7 @@ impl Subject for Mutex<()> {
     }
 
     fn try_claim(&self, _: usize) -> Option<Any<'_>> {
-        self.try_lock().map(|guard| Box::new(guard) as Any<'_>)
+        self.try_lock().ok().map(|guard| Box::new(guard) as Any<'_>)
     }
 }
 
@@ -92,8 +92,8 @@ impl Subject for RwLock<()> {
 
     fn try_claim(&self, wants: usize) -> Option<Any<'_>> {
         match wants {
-            1 => self.try_read().map(|guard| Box::new(guard) as Any<'_>),
-            _ => self.try_write().map(|guard| Box::new(guard) as Any<'_>),
+            1 => self.try_read().ok().map(|guard| Box::new(guard) as Any<'_>),
+            _ => self.try_write().ok().map(|guard| Box::new(guard) as Any<'_>),
         }
     }
 }

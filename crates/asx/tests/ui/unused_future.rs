@@ -3,6 +3,7 @@
 use asx::prelude::*;
 
 async fn run(scope: Scope<Cancelled>) {
+    // The scope owns the task: nobody need use its handle.
     scope.spawn(async |_cx: Cx| Ok(()));
 }
 

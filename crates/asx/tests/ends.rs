@@ -1,0 +1,225 @@
+//! How programs end, and what is told on the error output: each in a process of its own.
+
+#![cfg(not(feature = "tracing"))]
+
+use std::future::pending;
+use std::process::{Command, Output};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use asx::prelude::*;
+use asx::{BlockOnError, ENDED_BY_FORCE, Grace, Runtime, Why};
+
+const CHILD: &str = "ASX_TEST_CHILD";
+
+/// Whether this process was started by [`run`].
+fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Runs a test of this file in a process of its own.
+fn run(test: &str) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap()
+}
+
+/// What asx said on the error output.
+fn told(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().filter(|line| line.starts_with("asx: ")).map(String::from).collect()
+}
+
+const SHORT: Grace = Grace { soft: Duration::from_millis(1), hard: Duration::from_millis(1) };
+
+#[asx::main(workers = 2)]
+async fn deaf_main(cx: &Cx) {
+    cx.handle().stop(SHORT);
+    pending().await
+}
+
+#[test]
+fn child_deaf_main() {
+    if is_child() {
+        deaf_main();
+    }
+}
+
+#[test]
+fn a_main_that_is_ended_by_force_exits_with_a_status_and_a_line() {
+    let output = run("child_deaf_main");
+    assert_eq!(output.status.code(), Some(ENDED_BY_FORCE), "{output:?}");
+    let [line] = &told(&output)[..] else { panic!("{output:?}") };
+    assert!(
+        line.contains("(Shutdown): ended by force task t1 (the body of the program)"),
+        "{line}"
+    );
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"), "{output:?}");
+}
+
+#[asx::main(workers = 2)]
+async fn gentle_main(cx: &Cx) -> Result<(), Cancelled> {
+    cx.handle().stop(5.secs());
+    cx.stopping().await
+}
+
+#[test]
+fn child_gentle_main() {
+    if is_child() {
+        assert!(gentle_main().is_ok());
+    }
+}
+
+#[test]
+fn a_main_that_ends_when_it_is_told_exits_as_ever() {
+    let output = run("child_gentle_main");
+    assert_eq!((output.status.code(), told(&output).len()), (Some(0), 0), "{output:?}");
+}
+
+#[test]
+fn what_was_ended_by_force_is_named() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let ended = runtime.try_block_on(async |cx: Cx| {
+        cx.scope(async |s| {
+            s.task("deaf").spawn(async |_cx: Cx| {
+                pending::<()>().await;
+                Ok::<_, Cancelled>(())
+            });
+            cx.handle().stop(SHORT);
+            pending::<Result<(), Cancelled>>().await
+        })
+        .await
+    });
+    let Err(BlockOnError::Ended(ended)) = ended else { panic!("{ended:?}") };
+    let named = |what: &str| ended.forced().iter().any(|forced| forced.contains(what));
+    assert!(named("\"deaf\"") && named("the body of the program"), "{ended}");
+    assert_eq!(ended.cancelled().reason().chain().last().unwrap().kind.name(), "Shutdown");
+}
+
+/// Waits for ever once it was cancelled.
+async fn deaf(cx: Cx) -> Result<(), Cancelled> {
+    cx.cancelled().await;
+    pending().await
+}
+
+#[test]
+fn child_reports() {
+    if !is_child() {
+        return;
+    }
+    /// Panics when it is dropped, outside of a panic.
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("a bomb");
+        }
+    }
+    let runtime = Runtime::builder().workers(1).cancel_latency(Some(10)).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        for _ in 0..20 {
+            let settings = cx.scope_with(asx::Policy::CollectAll);
+            let ended = settings.run(async |s: Scope<Cancelled>| {
+                let tasks = [s.spawn(deaf), s.task("named").spawn(deaf)];
+                for task in tasks {
+                    task.cancel(Why::from("enough").cleanup_time(1.millis()));
+                    assert!(task.await.is_err());
+                }
+                let busy = s.task("busy").spawn(async |cx: Cx| {
+                    for _ in 0..100 {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                });
+                busy.cancel("enough");
+                s.spawn(async |_cx: Cx| Ok(Bomb));
+                Ok(())
+            });
+            assert!(ended.await.is_ok());
+        }
+        let health = cx.handle().health();
+        assert_eq!((health.overruns, health.unheeded_cancels, health.lost_panics), (40, 20, 20));
+    });
+}
+
+#[test]
+fn what_goes_wrong_unnoticed_is_told_once_for_each_cause() {
+    let output = run("child_reports");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = told(&output);
+    let is_told = |what: &str| told.iter().any(|line| line.contains(what));
+    assert!(is_told("asx: a panic went to nobody"), "{told:#?}");
+    assert!(is_told("of `ends::deaf`, which was asked to stop, took longer"), "{told:#?}");
+    assert!(is_told("\"named\", which was asked to stop, took longer"), "{told:#?}");
+    assert!(is_told("\"busy\" was asked to stop and has not looked in 11 polls"), "{told:#?}");
+    assert_eq!(told.len(), 4, "{told:#?}");
+}
+
+#[test]
+fn a_context_has_a_handle_that_looks_and_stops() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let result = runtime.block_on(async |cx: Cx| {
+            let handle = cx.handle();
+            assert_eq!(handle.dump().tasks(), 1);
+            assert_eq!(handle.metrics().workers.len(), workers);
+            let (tell, told) = mpsc::channel();
+            // A handle goes anywhere.
+            thread::spawn(move || {
+                told.recv().unwrap();
+                handle.stop(Grace { soft: 0.secs(), hard: 10.secs() });
+            });
+            tell.send(()).unwrap();
+            cx.sleep(60.minutes()).await
+        });
+        let kinds: Vec<_> = result.unwrap_err().reason().chain().map(|r| r.kind.name()).collect();
+        assert_eq!(kinds.last(), Some(&"Shutdown"), "{kinds:?}");
+        let late = runtime.try_block_on(async |_cx: Cx| ());
+        assert!(matches!(late, Err(BlockOnError::ShutDown)));
+    }
+}
+
+#[test]
+fn errors_can_be_shared_between_threads() {
+    fn is_sync<T: Send + Sync>() {}
+    is_sync::<TaskError<std::io::Error>>();
+    is_sync::<BlockOnError>();
+    is_sync::<asx::Panic>();
+}
+
+#[test]
+fn block_on_panics_where_it_is_called() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.shutdown(Duration::ZERO).unwrap();
+    let place = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let seen = place.clone();
+    let me = thread::current().id();
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| match info.location() {
+        Some(at) if thread::current().id() == me => *seen.lock().unwrap() = at.to_string(),
+        _ => before(info),
+    }));
+    let line = line!() + 1;
+    let call = || runtime.block_on(async |_cx: Cx| ());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    let place = place.lock().unwrap();
+    assert!(place.starts_with(&format!("{}:{line}:", file!())), "{place}");
+}
+
+#[test]
+fn a_handle_that_is_awaited_again_says_so() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let result: Result<(), Cancelled> = cx
+            .scope(async |s| {
+                let mut task = s.spawn(async |_cx: Cx| Ok(7));
+                assert_eq!((&mut task).await.ok(), Some(7));
+                let Err(TaskError::Cancelled(again)) = (&mut task).await else { panic!() };
+                assert_eq!(again.kind().name(), "ResourceUnavailable");
+                assert!(again.to_string().contains("a handle gives it once"), "{again}");
+                assert!(task.outcome().is_none());
+                Ok(())
+            })
+            .await;
+        assert!(result.is_ok());
+    });
+}

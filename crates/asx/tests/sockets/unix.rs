@@ -1,0 +1,160 @@
+//! Streams of unix sockets: names and pairs.
+
+use std::io::ErrorKind;
+
+use asx::io::{self, Read as _};
+use asx::net::{UnixDatagram, UnixListener, UnixStream};
+use asx::prelude::*;
+
+use crate::Case;
+use crate::help::{Name, SOON, failed, timed_out, unix};
+
+pub(crate) const CASES: &[Case] = &[
+    Case {
+        name: "a_name_connects_two",
+        rule: "a listener at a name is reached at it, and both directions work",
+        run: |cx| Box::pin(name_connects(cx)),
+    },
+    Case {
+        name: "a_missing_name_is_not_found",
+        rule: "a connect to a name that is not there is NotFound",
+        run: |cx| Box::pin(missing(cx)),
+    },
+    Case {
+        name: "a_name_is_bound_once",
+        rule: "a second listener at a name is AddrInUse",
+        run: |cx| Box::pin(bound_once(cx)),
+    },
+    Case {
+        name: "a_name_outlives_its_listener",
+        rule: "it is in use after the close, and a connect to it is ConnectionRefused",
+        run: |cx| Box::pin(outlives(cx)),
+    },
+    Case {
+        name: "names_are_addresses",
+        rule: "the listener's name is local there and peer at the client, who has none",
+        run: |cx| Box::pin(names_are_addresses(cx)),
+    },
+    Case {
+        name: "a_name_that_would_be_cut_short_is_refused",
+        rule: "an empty name, and one with a zero byte inside, are InvalidInput",
+        run: |cx| Box::pin(cut_short(cx)),
+    },
+    Case {
+        name: "a_pair_is_connected",
+        rule: "what one of a pair writes the other reads, both ways, and its end",
+        run: |cx| Box::pin(pair(cx)),
+    },
+    Case {
+        name: "unix_connections_are_accepted_in_order",
+        rule: "who has connected first is accepted first",
+        run: |cx| Box::pin(accept_order(cx)),
+    },
+    Case {
+        name: "a_unix_accept_that_times_out_has_taken_nothing",
+        rule: "a connection that comes after the wait was given up is accepted",
+        run: |cx| Box::pin(timed_accept(cx)),
+    },
+];
+
+async fn name_connects(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("name_connects");
+    let (mut client, mut server) = unix(cx, &name).await?;
+    client.write_all(cx, b"ping").await?;
+    let mut got = [0; 4];
+    server.read_exact(cx, &mut got).await?;
+    assert_eq!(&got, b"ping");
+    server.write_all(cx, b"pong").await?;
+    client.read_exact(cx, &mut got).await?;
+    assert_eq!(&got, b"pong");
+    Ok(())
+}
+
+async fn missing(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("missing");
+    assert_eq!(failed(UnixStream::connect(cx, &name).await), ErrorKind::NotFound);
+    Ok(())
+}
+
+async fn bound_once(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("bound_once");
+    let _listener = UnixListener::bind(cx, &name)?;
+    let second = UnixListener::bind(cx, &name).map_err(io::Error::from);
+    assert_eq!(failed(second), ErrorKind::AddrInUse);
+    Ok(())
+}
+
+async fn outlives(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("outlives");
+    drop(UnixListener::bind(cx, &name)?);
+    let second = UnixListener::bind(cx, &name).map_err(io::Error::from);
+    assert_eq!(failed(second), ErrorKind::AddrInUse);
+    assert_eq!(failed(UnixStream::connect(cx, &name).await), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+async fn names_are_addresses(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("names_are_addresses");
+    let listener = UnixListener::bind(cx, &name)?;
+    let client = UnixStream::connect(cx, &name).await?;
+    let (server, from) = listener.accept(cx).await?;
+    let path = Some(name.as_ref());
+    assert_eq!(listener.local_addr()?.path(), path);
+    assert_eq!(client.peer_addr()?.path(), path);
+    assert_eq!(server.local_addr()?.path(), path);
+    assert_eq!((client.local_addr()?.path(), from.path()), (None, None));
+    Ok(())
+}
+
+async fn cut_short(cx: &Cx) -> io::Result<()> {
+    for name in ["", "/tmp/\0hidden"] {
+        let bound = UnixListener::bind(cx, name).map_err(io::Error::from);
+        assert_eq!(failed(bound), ErrorKind::InvalidInput, "{name:?}");
+        let bound = UnixDatagram::bind(cx, name).map_err(io::Error::from);
+        assert_eq!(failed(bound), ErrorKind::InvalidInput, "{name:?}");
+        let connected = UnixStream::connect(cx, name).await;
+        assert_eq!(failed(connected), ErrorKind::InvalidInput, "{name:?}");
+    }
+    Ok(())
+}
+
+async fn pair(cx: &Cx) -> io::Result<()> {
+    let (mut one, mut other) = UnixStream::pair(cx)?;
+    one.write_all(cx, b"there").await?;
+    let mut got = [0; 5];
+    other.read_exact(cx, &mut got).await?;
+    assert_eq!(&got, b"there");
+    other.write_all(cx, b"back").await?;
+    drop(other);
+    let mut back = Vec::new();
+    one.read_to_end(cx, &mut back).await?;
+    assert_eq!(back, b"back");
+    Ok(())
+}
+
+async fn accept_order(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("unix_accept_order");
+    let listener = UnixListener::bind(cx, &name)?;
+    let mut clients = Vec::new();
+    for number in 0..3_u8 {
+        let mut client = UnixStream::connect(cx, &name).await?;
+        client.write_all(cx, &[number]).await?;
+        clients.push(client);
+    }
+    for number in 0..3_u8 {
+        let (mut server, _) = listener.accept(cx).await?;
+        let mut got = [0];
+        server.read_exact(cx, &mut got).await?;
+        assert_eq!(got, [number]);
+    }
+    Ok(())
+}
+
+async fn timed_accept(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("unix_timed_accept");
+    let listener = UnixListener::bind(cx, &name)?;
+    timed_out(cx.timeout(SOON, async |cx| listener.accept(cx).await.map(drop)).await);
+    let _client = UnixStream::connect(cx, &name).await?;
+    listener.accept(cx).await?;
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! What comes between two operations of one poll: found at operation grain, by every strategy, and
+//! told with a token that fails again; the programs put right are proved.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use asx::channel::{bounded, unbounded, watch};
+use asx::lab::{Check, Grain, How, check};
+use asx::sync::Mutex;
+use asx::{Cancelled, Cx};
+
+/// Found by a check as it comes and by each strategy that is not just patient, and replayed;
+/// without the bug proved.
+fn finds<B: Future<Output = ()>, F: Future<Output = ()>>(
+    wrong: impl Fn(Cx) -> B + Copy,
+    right: impl Fn(Cx) -> F + Copy,
+) {
+    let by_default = check(wrong);
+    let checks: Vec<Check<_>> = [How::Dpor, How::Random, How::Pct(3), How::Bounded]
+        .map(|how| check(wrong).how(how))
+        .into_iter()
+        .chain([by_default])
+        .collect();
+    for check in checks {
+        let report = check.run();
+        let found = report.failure.as_ref().unwrap_or_else(|| panic!("missed: {report}"));
+        let again = check.replay(&found.token).unwrap();
+        let again = again.failure.unwrap_or_else(|| panic!("{found}\nnot again"));
+        assert_eq!(again.failure.finding.message, found.failure.finding.message);
+        println!("{report}\n");
+    }
+    let report = check(right).run();
+    println!("{report}\n");
+    let proof = report.proof.unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(proof.grain, Grain::Operation, "{report}");
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// Runs two tasks.
+async fn both<A, B>(cx: &Cx, one: impl FnOnce(Cx) -> A, other: impl FnOnce(Cx) -> B)
+where
+    A: Future<Output = ()> + Send + 'static,
+    B: Future<Output = ()> + Send + 'static,
+{
+    cx.scope(async |s| {
+        let one = s.spawn(|cx| well(one(cx)));
+        let other = s.spawn(|cx| well(other(cx)));
+        one.await.unwrap();
+        other.await.unwrap();
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+async fn well(body: impl Future<Output = ()>) -> Result<(), Cancelled> {
+    body.await;
+    Ok(())
+}
+
+/// A child may lock what its parent is about to lock.
+async fn child_first<const BUG: bool>(cx: Cx) {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    cx.scope(async |s| {
+        let guard = if BUG { None } else { Some(order.lock_owned(&cx).await.unwrap()) };
+        let child = order.clone();
+        s.spawn(async move |cx: Cx| {
+            child.lock(&cx).await.unwrap().push("child");
+            Ok::<_, Cancelled>(())
+        });
+        match guard {
+            Some(mut guard) => guard.push("parent"),
+            None => order.lock(&cx).await.unwrap().push("parent"),
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+    assert_eq!(order.lock(&cx).await.unwrap()[0], "parent");
+}
+
+#[test]
+fn a_child_may_be_first_at_the_lock() {
+    finds(child_first::<true>, child_first::<false>);
+}
+
+/// Told before it is done.
+async fn told_first<const BUG: bool>(cx: Cx) {
+    let (tell, mut told) = unbounded::<()>();
+    let done = Arc::new(Mutex::new(false));
+    let is_done = done.clone();
+    both(
+        &cx,
+        async move |cx: Cx| {
+            if BUG {
+                tell.send(()).unwrap();
+            }
+            *done.lock(&cx).await.unwrap() = true;
+            if !BUG {
+                tell.send(()).unwrap();
+            }
+        },
+        async move |cx: Cx| {
+            told.recv(&cx).await.unwrap();
+            assert!(*is_done.lock(&cx).await.unwrap(), "told, and not done");
+        },
+    )
+    .await;
+}
+
+#[test]
+fn who_is_told_may_look_before_it_is_done() {
+    finds(told_first::<true>, told_first::<false>);
+}
+
+/// A receiver may go between a look and a send.
+async fn closed_between<const BUG: bool>(cx: Cx) {
+    let (tx, rx) = bounded::<u32>(1);
+    both(
+        &cx,
+        async move |_cx: Cx| {
+            if BUG {
+                if !tx.is_closed() {
+                    tx.try_send(1).unwrap();
+                }
+            } else {
+                let _ = tx.try_send(1);
+            }
+        },
+        async move |_cx: Cx| drop(rx),
+    )
+    .await;
+}
+
+#[test]
+fn a_receiver_may_go_between_a_look_and_a_send() {
+    finds(closed_between::<true>, closed_between::<false>);
+}
+
+/// Two who add one to what they have read.
+async fn lost_update<const BUG: bool>(cx: Cx) {
+    let (set, seen) = watch(0);
+    let set = Arc::new(set);
+    let add = |set: Arc<asx::channel::watch::Setter<i32>>| {
+        async move |_cx: Cx| {
+            if BUG {
+                let value = *set.borrow();
+                set.send(value + 1).unwrap();
+            } else {
+                set.send_modify(|value| *value += 1);
+            }
+        }
+    };
+    both(&cx, add(set.clone()), add(set.clone())).await;
+    assert_eq!(*seen.borrow(), 2, "an update is lost");
+}
+
+#[test]
+fn an_update_may_be_lost_between_borrow_and_send() {
+    finds(lost_update::<true>, lost_update::<false>);
+}
+
+/// Nothing of asx comes after the message, but an atomic.
+async fn flag_after_message(cx: Cx) {
+    let (tell, mut told) = unbounded::<()>();
+    let done = Arc::new(AtomicBool::new(false));
+    let is_done = done.clone();
+    both(
+        &cx,
+        async move |_cx: Cx| {
+            tell.send(()).unwrap();
+            done.store(true, Ordering::Relaxed);
+        },
+        async move |cx: Cx| {
+            told.recv(&cx).await.unwrap();
+            assert!(is_done.load(Ordering::Relaxed), "told, and not done");
+        },
+    )
+    .await;
+}
+
+#[test]
+fn what_is_not_of_asx_is_seen_by_others_after_an_operation() {
+    let report = check(flag_after_message).run();
+    assert!(report.failure.is_some(), "{report}");
+    let report = check(flag_after_message).opaque().how(How::Dpor).runs(100_000).run();
+    assert!(report.failure.is_some(), "{report}");
+}
+
+/// A lock of the standard library around operations that do not wait: others who want it wait
+/// until its holder goes on, and nothing stands still.
+#[test]
+fn a_lock_of_the_standard_library_may_be_held_around_operations() {
+    let program = async |cx: Cx| {
+        let (tx, mut rx) = unbounded::<u32>();
+        let numbers = Arc::new(std::sync::Mutex::new(0));
+        cx.scope(async |s| {
+            for _ in 0..2 {
+                let numbers = numbers.clone();
+                let tx = tx.clone();
+                s.spawn(async move |_cx: Cx| {
+                    let mut number = numbers.lock().unwrap();
+                    *number += 1;
+                    tx.send(*number).unwrap();
+                    Ok::<_, Cancelled>(())
+                });
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+        let first = rx.try_recv().unwrap();
+        assert_eq!((first, rx.try_recv().unwrap()), (1, 2), "numbered in the order of sending");
+    };
+    for how in [How::Mixed, How::Random, How::Dpor] {
+        let report = check(program).how(how).opaque().run();
+        assert!(report.failure.is_none(), "{report}");
+        assert_eq!(check(program).record(3), check(program).record(3));
+    }
+}
+
+/// Tasks that have nothing in common but their scope: who ends when does not matter, but for
+/// whether the last one to end is a task.
+#[test]
+fn independent_tasks_add_no_class() {
+    for tasks in 1..=8 {
+        let program = async |cx: Cx| {
+            cx.scope(async |s| {
+                for _ in 0..tasks {
+                    s.spawn(async |_cx: Cx| {
+                        let (tx, mut rx) = unbounded();
+                        tx.send(1).unwrap();
+                        Ok::<_, Cancelled>(rx.try_recv().unwrap())
+                    });
+                }
+                Ok(())
+            })
+            .await
+            .unwrap();
+        };
+        let report = check(program).run();
+        let proof = report.proof.unwrap_or_else(|| panic!("{report}"));
+        assert_eq!((proof.grain, proof.classes), (Grain::Operation, 2), "{tasks} tasks: {report}");
+    }
+}
+
+/// All orders of a small program, one by one and one of each class: the same classes.
+#[test]
+fn classes_are_those_of_all_orders() {
+    async fn locked(cx: Cx) {
+        let lock = Arc::new(Mutex::new(0));
+        let other = lock.clone();
+        let one = async move |cx: Cx| *lock.lock(&cx).await.unwrap() += 1;
+        let two = async move |_cx: Cx| drop(other.try_lock());
+        both(&cx, one, two).await;
+    }
+    async fn sent(cx: Cx) {
+        let (tx, mut rx) = bounded(1);
+        let one = async move |cx: Cx| drop(rx.recv(&cx).await);
+        let two = async move |_cx: Cx| tx.try_send(1).unwrap_or_default();
+        both(&cx, one, two).await;
+    }
+    fn compare<B: Future<Output = ()>>(program: impl Fn(Cx) -> B + Copy) {
+        let [all, classes] = [How::Dfs, How::Dpor].map(|how| {
+            let report = check(program).how(how).runs(2_000_000).run();
+            println!("{how}: {report}");
+            report
+        });
+        assert!(all.failure.is_none() && all.proof.is_some(), "{all}");
+        assert_eq!(all.proof, classes.proof, "{all}\n{classes}");
+    }
+    compare(locked);
+    compare(sent);
+}
+
+/// A cancel may come between two operations that need not wait, in the middle of a poll.
+#[test]
+fn a_cancel_may_come_between_two_operations_that_are_ready() {
+    async fn pair_of_writes(cx: Cx) -> Result<(), Cancelled> {
+        let one = Arc::new(Mutex::new(0));
+        let two = Arc::new(Mutex::new(0));
+        let both = (one.clone(), two.clone());
+        cx.scope(async |s| {
+            s.spawn(async move |cx: Cx| {
+                *both.0.lock(&cx).await? += 1;
+                *both.1.lock(&cx).await? += 1;
+                Ok(())
+            });
+            Ok::<_, Cancelled>(())
+        })
+        .await
+        .ok();
+        let values = (*one.try_lock().expect("free"), *two.try_lock().expect("free"));
+        assert_eq!(values.0, values.1, "half of it was done");
+        Ok(())
+    }
+    let checked = check(pair_of_writes).cancel_at_every_await();
+    let report = checked.run();
+    let found = report.failure.as_ref().unwrap_or_else(|| panic!("missed: {report}"));
+    assert!(found.words.iter().any(|it| it.contains("cancel")), "{found}");
+    assert!(checked.replay(&found.token).unwrap().failure.is_some(), "{found}");
+    let report = check(pair_of_writes).cancel_at_every_await().grain(Grain::Poll).run();
+    assert!(report.failure.is_none(), "{report}");
+}

@@ -1,0 +1,155 @@
+//! Reduction against full search: the same classes of runs, with sockets in them.
+
+use asx_lab::{Grain, How, check};
+use asx_net::{Cx, TcpListener, TcpStream, UdpSocket, io};
+use asx_runtime::Scope;
+use asx_runtime::time::DurationExt as _;
+
+use super::pair;
+
+/// All classes are seen by both, and no order of the full search has another.
+///
+/// What is on its way when a program ends is dropped, and commutes with that end: a reduction does
+/// not try to deliver it before, which makes no difference to the program, and the full search
+/// does. So time moves on at the end, for which all deliveries are made.
+fn compare<B: Future<Output = io::Result<()>>>(name: &str, program: impl Fn(Cx) -> B) {
+    for is_transparent in [false, true] {
+        compare_as(name, is_transparent, &program);
+    }
+}
+
+fn compare_as<B: Future<Output = io::Result<()>>>(
+    name: &str,
+    is_transparent: bool,
+    program: impl Fn(Cx) -> B,
+) {
+    let [full, reduced] = [How::Dfs, How::Dpor].map(|how| {
+        let drained = async |cx: Cx| {
+            program(cx.clone()).await?;
+            cx.sleep(1.secs()).await?;
+            Ok::<_, io::Error>(())
+        };
+        let mut check = check(drained).how(how).grain(Grain::Poll).runs(100_000);
+        if is_transparent {
+            check = check.transparent();
+        }
+        check.run()
+    });
+    for report in [&full, &reduced] {
+        assert!(report.failure.is_none(), "{name}: {report}");
+    }
+    println!("{name}, transparent {is_transparent}: {full} | {reduced}");
+    assert!(full.proof.is_some(), "{name}: {full}");
+    assert_eq!(reduced.proof, full.proof, "{name}, transparent {is_transparent}");
+    assert!(reduced.runs <= full.runs, "{name}: {full}, {reduced}");
+}
+
+#[test]
+fn deliveries_race_with_whom_they_are_for() {
+    compare("two pipes", async |cx: Cx| {
+        let (mut one, mut other) = pair(&cx).await?;
+        let (mut third, mut fourth) = pair(&cx).await?;
+        one.write_all(&cx, b"a").await?;
+        third.write_all(&cx, b"b").await?;
+        other.read(&cx, &mut [0; 1]).await?;
+        fourth.read(&cx, &mut [0; 1]).await?;
+        Ok(())
+    });
+    compare("both ways, and an end", async |cx: Cx| {
+        let (mut one, mut other) = pair(&cx).await?;
+        one.write_all(&cx, b"a").await?;
+        other.write_all(&cx, b"b").await?;
+        drop(other);
+        one.read(&cx, &mut [0; 1]).await?;
+        one.read(&cx, &mut [0; 1]).await?;
+        Ok(())
+    });
+    compare("a reset", async |cx: Cx| {
+        let (mut one, other) = pair(&cx).await?;
+        one.write_all(&cx, b"a").await?;
+        cx.yield_now().await;
+        drop(other);
+        let _ = one.read(&cx, &mut [0; 1]).await;
+        let _ = one.write(&cx, b"b").await;
+        Ok(())
+    });
+}
+
+#[test]
+fn connections_race_for_a_listener() {
+    // Its full search takes many runs.
+    compare_as("two clients", false, async |cx: Cx| {
+        let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+        cx.scope(async |s: Scope<io::Error>| {
+            for _ in 0..2 {
+                s.spawn(async |cx: Cx| {
+                    TcpStream::connect(&cx, "127.0.0.1:80").await?;
+                    Ok(())
+                });
+            }
+            listener.accept(&cx).await?;
+            Ok(())
+        })
+        .await
+    });
+    compare("a listener that closes", async |cx: Cx| {
+        let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+        cx.scope(async |s: Scope<io::Error>| {
+            s.spawn(async |cx: Cx| {
+                if let Ok(mut stream) = TcpStream::connect(&cx, "127.0.0.1:80").await {
+                    let _ = stream.read(&cx, &mut [0; 1]).await;
+                }
+                Ok(())
+            });
+            cx.yield_now().await;
+            drop(listener);
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn time_waits_for_deliveries() {
+    compare("a timeout", async |cx: Cx| {
+        let (mut one, mut other) = pair(&cx).await?;
+        let (mut third, _fourth) = pair(&cx).await?;
+        one.write_all(&cx, b"a").await?;
+        third.write_all(&cx, b"b").await?;
+        let mut buffer = [0; 2];
+        for _ in 0..2 {
+            let _ = cx.timeout(1.secs(), async |cx| other.read(cx, &mut buffer).await).await;
+        }
+        Ok(())
+    });
+    compare("a sleeper", async |cx: Cx| {
+        let (mut one, mut other) = pair(&cx).await?;
+        cx.scope(async |s: Scope<io::Error>| {
+            s.spawn(async move |cx: Cx| {
+                cx.sleep(1.millis()).await?;
+                one.write_all(&cx, b"a").await?;
+                Ok(())
+            });
+            other.read(&cx, &mut [0; 1]).await?;
+            Ok(())
+        })
+        .await
+    });
+}
+
+#[test]
+fn datagrams_race_for_a_socket() {
+    compare("two senders", async |cx: Cx| {
+        let receiver = UdpSocket::bind(&cx, "127.0.0.1:53").await?;
+        let mut senders = Vec::new();
+        for number in 0..2 {
+            let sender = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
+            sender.send_to(&cx, &[number], receiver.local_addr()?).await?;
+            senders.push(sender);
+        }
+        for _ in 0..2 {
+            receiver.recv(&cx, &mut [0; 1]).await?;
+        }
+        Ok(())
+    });
+}

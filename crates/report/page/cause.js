@@ -1,0 +1,93 @@
+// Why the run failed, before anything else: what, where, who waits for whom, what was changed, and
+// how to see it again.
+const failure = raw.failure;
+const taskByName = new Map(names.task.map((name, at) => [name, at]));
+const isFlagged = (name) => Boolean(failure)
+  && (visible(failure.task) === name || visible(failure.message).includes("`" + name + "`"));
+
+// A text in which names stand in backticks: those of tasks lead to their tracks.
+const ticked = (tag, text, className) => {
+  const made = element(tag, null, className);
+  visible(text).split("`").forEach((part, nth) => {
+    if (nth % 2 === 0) made.append(part);
+    else if (!taskByName.has(part)) made.append(element("code", part));
+    else {
+      const button = element("button", part, "name");
+      button.type = "button";
+      button.title = "Only this task";
+      button.addEventListener("click", () => only("task", part));
+      made.append(button);
+    }
+  });
+  return made;
+};
+
+const causePart = (name, ...inside) => {
+  const part = element("div", null, "part");
+  part.append(element("h3", name), ...inside);
+  return part;
+};
+const lines = (list) => {
+  const made = element("ul");
+  list.forEach((line) => made.append(ticked("li", line)));
+  return made;
+};
+const showCause = () => {
+  $("fails").hidden = !failure;
+  if (!failure) return;
+  const { kind, message, task, place, step, detail, changes, replay } = failure;
+  $("fails").textContent = "fails: " + visible(kind);
+  $("fails").title = "What the program came to in this run";
+  const box = $("cause");
+  box.hidden = false;
+  const title = element("h2");
+  const texts = message.split("\n");
+  title.append(element("b", visible(kind)), ticked("span", texts[0]));
+  const mark = raw.marks.find((each) => each[2] === "failure" && each[0] !== null);
+  if (mark) {
+    const go = element("button", "Go to #" + mark[1], "go");
+    go.type = "button";
+    go.addEventListener("click", () => closeUp(mark[0]));
+    title.append(go);
+  }
+  box.append(title);
+  if (texts.length > 1) box.append(element("pre", texts.slice(1).map(visible).join("\n")));
+  const where = element("p", null, "where");
+  if (place) where.append("at ", element("code", visible(place)), " ");
+  if (task) where.append("in ", ticked("span", "`" + task + "`"), " ");
+  if (step) where.append("in step " + visible(step));
+  if (where.childNodes.length) box.append(where);
+  const parts = element("div", null, "parts");
+  if (detail.length) parts.append(causePart("Who waits for whom", lines(detail)));
+  const changed = changes.length
+    ? causePart("It fails when the usual order is changed like this", lines(changes))
+    : causePart("Order", element("p", "It fails in the usual order: nothing was changed."));
+  if (replay) {
+    const command = element("p", null, "replay");
+    const copy = element("button", "Copy");
+    copy.type = "button";
+    copy.id = "copy";
+    copy.addEventListener("click", () => {
+      const said = (text) => { copy.textContent = text; };
+      const chosen = () => { getSelection().selectAllChildren(command.firstChild); said("Selected"); };
+      if (navigator.clipboard) navigator.clipboard.writeText(replay).then(() => said("Copied"), chosen);
+      else chosen();
+    });
+    command.append(element("code", visible(replay)), copy);
+    changed.append(element("h3", "To see it again"), command);
+  }
+  parts.append(changed);
+  box.append(parts);
+};
+
+// What the lab did to end the run is not the program's doing: it is folded away.
+const showTeardown = () => {
+  const button = $("torn");
+  button.hidden = !torn;
+  button.textContent = folded ? "Show the teardown (" + torn + " events)" : "Fold the teardown away";
+  button.title = "After the failure the lab ends what is left of the run by force";
+  button.addEventListener("click", () => {
+    location.hash = folded ? "#teardown" : "#";
+    location.reload();
+  });
+};

@@ -1,0 +1,425 @@
+//! Many senders, many receivers: each message goes to one of them.
+//!
+//! Receivers are served in the order in which they began to wait. A receiver that goes, or is
+//! cancelled, when a message is due to it leaves it to the next.
+//!
+//! It is a channel like any other with a count of its messages beside it, which receivers wait for:
+//! a message that is queued adds one, a receiver that has taken one may take a message. So there
+//! are never fewer messages than receivers that may take one.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use asx_kernel::channel::{ChannelState, TryRecvError};
+use asx_task::operation::Wait;
+use asx_task::{CancelSafe, Cx, footprint};
+
+use super::shared::Shared;
+use super::unbounded::UnboundedSender;
+use super::{RecvError, Sender, ZeroCapacity};
+use crate::prim::Arc;
+use crate::prim::atomic::{AtomicUsize, Ordering};
+use crate::sync::claim::{Claim, HasPool, Held, Step};
+use crate::sync::pool::{MAX, Pool, Refusal};
+
+/// A channel with room for `capacity` messages, permits included, and any number of receivers.
+///
+/// ```
+/// use asx::prelude::*;
+///
+/// #[asx::main]
+/// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+///     let (jobs, queue) = channel::mpmc(8);
+///     cx.scope(async |s| {
+///         let workers = [(); 4].map(|()| {
+///             let queue = queue.clone();
+///             s.spawn(async move |cx: Cx| {
+///                 let mut sum = 0;
+///                 while let Ok(job) = queue.recv(&cx).await {
+///                     sum += job;
+///                 }
+///                 Ok::<u32, Cancelled>(sum)
+///             })
+///         });
+///         for job in 0..100 {
+///             jobs.send(cx, job).await.expect("there are receivers");
+///         }
+///         drop(jobs); // the workers end when all is done
+///         let mut total = 0;
+///         for worker in workers {
+///             total += worker.await.unwrap_or(0);
+///         }
+///         assert_eq!(total, 4950);
+///         Ok(())
+///     })
+///     .await
+/// }
+/// ```
+///
+/// # Panics
+/// If the capacity is 0.
+#[track_caller]
+pub fn mpmc<T>(capacity: usize) -> (Sender<T>, SharedReceiver<T>) {
+    match try_mpmc(capacity) {
+        Ok(channel) => channel,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// [`mpmc`], for capacities that are not known to be above 0.
+#[track_caller]
+pub fn try_mpmc<T>(capacity: usize) -> Result<(Sender<T>, SharedReceiver<T>), ZeroCapacity> {
+    let shared = Shared::of(capacity, Some(Items::new()))?;
+    Ok((Sender { shared: shared.clone() }, SharedReceiver { shared }))
+}
+
+/// [`mpmc`] without a bound: sending never waits.
+#[track_caller]
+pub fn unbounded<T>() -> (UnboundedSender<T>, SharedReceiver<T>) {
+    let shared = Shared::of(usize::MAX, Some(Items::new())).expect("the capacity is not 0");
+    (UnboundedSender { shared: shared.clone() }, SharedReceiver { shared })
+}
+
+/// What the receivers have in common: how many messages there are, and how many receivers.
+pub(super) struct Items {
+    pool: Pool,
+    receivers: AtomicUsize,
+}
+
+impl Items {
+    #[track_caller]
+    fn new() -> Box<Items> {
+        Box::new(Items { pool: Pool::new(0, MAX), receivers: AtomicUsize::new(1) })
+    }
+
+    /// There is a message more.
+    pub(super) fn add_one(&self) {
+        self.pool.give(1);
+    }
+
+    /// No message will come any more: whoever waits looks for one that is left.
+    pub(super) fn end(&self) {
+        self.pool.close();
+    }
+}
+
+impl<T> HasPool for Shared<T> {
+    fn pool(&self) -> &Pool {
+        match &self.items {
+            Some(items) => &items.pool,
+            None => unreachable!("only channels for several receivers count their messages"),
+        }
+    }
+}
+
+/// A receiving side; a clone is a further one. When the last is gone, the messages that nobody took
+/// are dropped, and every sender is told.
+pub struct SharedReceiver<T> {
+    shared: Arc<Shared<T>>,
+}
+
+/// Taking messages.
+impl<T> SharedReceiver<T> {
+    /// Waits for a message. Receivers are served in the order of their first poll. Fails when no
+    /// message and no sender is left, or the task is cancelled. Dropping the future takes no
+    /// message.
+    #[track_caller]
+    pub fn recv<'a>(&'a self, cx: &'a Cx) -> SharedRecv<'a, T> {
+        let shared = &*self.shared;
+        SharedRecv { shared, claim: Claim::new(cx, shared, 1, Wait::Recv) }
+    }
+
+    /// Takes a message if there is one, and nobody waits for one.
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        let _after = footprint::operation();
+        if !self.shared.is_usable() {
+            return Err(TryRecvError::Disconnected);
+        }
+        match Held::try_new(&*self.shared, 1) {
+            Ok(held) => {
+                held.forget();
+                self.shared.try_recv()
+            }
+            Err(Refusal::Busy) => Err(TryRecvError::Empty),
+            Err(Refusal::Closed) => self.shared.try_recv(),
+        }
+    }
+
+    /// Closes the channel to senders, for all receivers: what was sent before can still be
+    /// received, as with [`Receiver::close`](super::Receiver::close).
+    pub fn close(&self) {
+        let _after = footprint::operation();
+        self.shared.refuse();
+    }
+
+    /// Closes the channel for good, for all receivers, and hands out the messages that were not
+    /// taken, oldest first.
+    pub fn close_and_take(&self) -> VecDeque<T> {
+        let _after = footprint::operation();
+        self.shared.close_receiver()
+    }
+}
+
+/// Looking.
+impl<T> SharedReceiver<T> {
+    /// How many messages are queued.
+    pub fn len(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.len())
+    }
+
+    /// Whether no message is queued.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many slots are free now.
+    pub fn capacity(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.free())
+    }
+
+    /// How many messages and permits there can be at once.
+    pub fn max_capacity(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.capacity())
+    }
+
+    /// Whether it takes no more senders, or none is left. Messages may still be queued.
+    pub fn is_closed(&self) -> bool {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.is_refusing() || channel.state() != ChannelState::Open)
+    }
+
+    /// How many senders there are; permits and weak senders are not counted.
+    pub fn senders(&self) -> usize {
+        let _after = footprint::operation();
+        self.shared.with(|channel| channel.senders())
+    }
+
+    /// How many receivers there are.
+    pub fn receivers(&self) -> usize {
+        let _after = footprint::operation();
+        self.items().receivers.load(Ordering::Relaxed)
+    }
+
+    /// Whether both receive from the same channel.
+    pub fn same_channel(&self, other: &SharedReceiver<T>) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    fn items(&self) -> &Items {
+        match &self.shared.items {
+            Some(items) => items,
+            None => unreachable!("there are several receivers"),
+        }
+    }
+}
+
+impl<T> Clone for SharedReceiver<T> {
+    fn clone(&self) -> Self {
+        self.items().receivers.fetch_add(1, Ordering::Relaxed);
+        SharedReceiver { shared: self.shared.clone() }
+    }
+}
+
+impl<T> Drop for SharedReceiver<T> {
+    fn drop(&mut self) {
+        let _after = footprint::operation();
+        // Acquire and release: what the others did with the channel comes before its close.
+        if self.items().receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            drop(self.shared.close_receiver());
+        }
+    }
+}
+
+impl<T> fmt::Debug for SharedReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedReceiver").finish_non_exhaustive()
+    }
+}
+
+/// The future of [`SharedReceiver::recv`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct SharedRecv<'a, T> {
+    shared: &'a Shared<T>,
+    claim: Claim<'a, &'a Shared<T>>,
+}
+
+impl<T> Future for SharedRecv<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
+        let SharedRecv { shared, claim } = &mut *self;
+        ready!(claim.poll_proceed(context))?;
+        if !shared.is_usable() {
+            claim.withdraw();
+            return Poll::Ready(Err(RecvError::Disconnected));
+        }
+        match claim.step(context) {
+            Step::Waits => return claim.pending(context),
+            Step::Has(held) => held.forget(),
+            Step::Closed => {}
+        }
+        // There is a message for it; or the channel has ended, and maybe one is left.
+        let taken = shared.try_recv();
+        debug_assert!(!matches!(taken, Err(TryRecvError::Empty)), "messages were counted wrongly");
+        Poll::Ready(taken.map_err(|_| RecvError::Disconnected))
+    }
+}
+
+impl<T> CancelSafe for SharedRecv<'_, T> {}
+
+impl<T> fmt::Debug for SharedRecv<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedRecv").field("waits", &self.claim.is_waiting()).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::channel::{Disconnected, SendError, TrySendError};
+    use asx_task::testing::{Polls, cancelled_cx, live_cx, reason};
+
+    #[test]
+    fn each_message_goes_to_who_has_waited_longest() {
+        let (cx, (tx, one)) = (live_cx(), mpmc(4));
+        let two = one.clone();
+        let mut first = Polls::new(one.recv(&cx));
+        let mut second = Polls::new(two.recv(&cx));
+        assert!(first.is_pending() && second.is_pending());
+        tx.try_send(1).unwrap();
+        assert_eq!((first.wakes(), second.wakes()), (1, 0));
+        assert_eq!(one.try_recv(), Err(TryRecvError::Empty), "the message is the first one's");
+        tx.try_send(2).unwrap();
+        assert_eq!((second.wakes(), second.ready()), (1, Ok(1)), "messages keep their order");
+        assert_eq!(first.ready(), Ok(2));
+        assert_eq!((one.receivers(), one.same_channel(&two)), (2, true));
+    }
+
+    #[test]
+    fn a_message_due_to_who_goes_or_is_cancelled_is_the_next_one_s() {
+        let (cx, cancel) = Cx::loose();
+        let (live, (tx, rx)) = (live_cx(), mpmc(4));
+        let mut cancelled = Polls::new(rx.recv(&cx));
+        let mut dropped = Polls::new(rx.recv(&live));
+        let mut stays = Polls::new(rx.recv(&live));
+        assert!(cancelled.is_pending() && dropped.is_pending() && stays.is_pending());
+        tx.try_send(1).unwrap();
+        cancel(reason());
+        assert!(matches!(cancelled.ready(), Err(RecvError::Cancelled(_))));
+        assert_eq!((dropped.wakes(), stays.wakes()), (1, 0));
+        drop(dropped);
+        assert_eq!((stays.wakes(), stays.ready()), (1, Ok(1)));
+        tx.try_send(2).unwrap();
+        assert!(Polls::new(rx.recv(&cancelled_cx())).ready().is_err());
+        assert_eq!((rx.len(), rx.try_recv()), (1, Ok(2)), "a cancelled receive takes nothing");
+    }
+
+    #[test]
+    fn the_last_sender_ends_all_receivers_after_the_last_message() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(4));
+        let permit = tx.try_reserve_owned().unwrap();
+        let mut waiting = [(); 3].map(|()| Polls::new(rx.recv(&cx)));
+        assert!(waiting.iter_mut().all(Polls::is_pending));
+        drop(tx);
+        assert!(waiting.iter().all(|recv| recv.wakes() == 0), "a permit is out");
+        permit.send(7);
+        assert!(waiting.iter().all(|recv| recv.wakes() == 1));
+        let got = waiting.each_mut().map(Polls::ready);
+        assert_eq!(got, [Ok(7), Err(RecvError::Disconnected), Err(RecvError::Disconnected)]);
+        assert_eq!((rx.try_recv(), rx.is_closed()), (Err(TryRecvError::Disconnected), true));
+    }
+
+    #[test]
+    fn a_close_by_one_receiver_lets_all_drain() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(4));
+        let other = rx.clone();
+        (0..2).for_each(|n| tx.try_send(n).unwrap());
+        let permit = tx.try_reserve().unwrap();
+        let mut full = Polls::new(tx.reserve_many(&cx, 2));
+        assert!(full.is_pending());
+        other.close();
+        assert!(full.ready().is_err() && tx.is_closed());
+        assert_eq!(tx.try_send(9), Err(TrySendError::Disconnected(9)));
+        assert_eq!((rx.try_recv(), other.try_recv()), (Ok(0), Ok(1)));
+        let mut last = Polls::new(rx.recv(&cx));
+        let mut none = Polls::new(other.recv(&cx));
+        assert!(last.is_pending() && none.is_pending());
+        permit.abort();
+        assert_eq!((last.wakes(), last.ready()), (1, Err(RecvError::Disconnected)));
+        assert_eq!((none.wakes(), none.ready()), (1, Err(RecvError::Disconnected)));
+    }
+
+    #[test]
+    fn the_last_receiver_hands_everything_back_to_the_senders() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(1));
+        let other = rx.clone();
+        tx.try_send(1).unwrap();
+        let mut sending = Polls::new(tx.send(&cx, 2));
+        let mut closed = Polls::new(tx.closed(&cx));
+        assert!(sending.is_pending() && closed.is_pending());
+        drop(rx);
+        assert_eq!((sending.wakes(), closed.wakes()), (0, 0));
+        drop(other);
+        assert_eq!((sending.wakes(), sending.ready()), (1, Err(SendError::Disconnected(2))));
+        assert_eq!((closed.wakes(), closed.ready()), (1, Ok(())));
+    }
+
+    #[test]
+    fn who_was_to_have_a_message_that_was_taken_by_a_close_is_told() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(2));
+        let mut due = Polls::new(rx.recv(&cx));
+        assert!(due.is_pending());
+        tx.try_send(1).unwrap();
+        assert_eq!((rx.close_and_take(), due.wakes()), (vec![1].into(), 1));
+        assert_eq!(due.ready(), Err(RecvError::Disconnected));
+    }
+
+    #[test]
+    fn evicting_and_unbounded_sends_count_their_messages() {
+        let (tx, rx) = mpmc(1);
+        assert_eq!((tx.send_evict_oldest(1), tx.send_evict_oldest(2)), (Ok(None), Ok(Some(1))));
+        assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(2), Err(TryRecvError::Empty)));
+        let (tx, rx) = unbounded();
+        let other = rx.clone();
+        (0..3).for_each(|n| tx.send(n).unwrap());
+        assert_eq!((rx.try_recv(), other.try_recv(), rx.len()), (Ok(0), Ok(1), 1));
+        drop((rx, other));
+        assert_eq!(tx.send(3), Err(Disconnected(3)));
+        assert!(try_mpmc::<u8>(0).is_err());
+    }
+
+    #[test]
+    fn threads_share_out_every_message_once() {
+        let (tx, rx) = mpmc(4);
+        let sum = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                let (rx, sum) = (rx.clone(), &sum);
+                s.spawn(move || {
+                    loop {
+                        match rx.try_recv() {
+                            Ok(n) => drop(sum.fetch_add(n, Ordering::Relaxed)),
+                            Err(TryRecvError::Empty) => std::thread::yield_now(),
+                            Err(TryRecvError::Disconnected) => return,
+                        }
+                    }
+                });
+            }
+            for n in 0..500 {
+                while tx.try_send(n).is_err() {
+                    std::thread::yield_now();
+                }
+            }
+            drop(tx);
+        });
+        assert_eq!(sum.into_inner(), 124_750);
+    }
+}
