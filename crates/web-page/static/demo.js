@@ -298,5 +298,6 @@ function frame(now) {
   }
   requestAnimationFrame(frame);
 }
-requestAnimationFrame(frame);
+// The first frame is drawn before the page says that it is ready: all figures are there then.
+frame(last);
 globalThis.demoReady = true;
