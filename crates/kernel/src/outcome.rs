@@ -25,6 +25,7 @@ named_enum! {
 impl Severity {
     /// The more severe of both.
     #[must_use]
+    #[inline]
     pub fn join(self, other: Severity) -> Severity {
         self.max(other)
     }

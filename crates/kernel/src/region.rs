@@ -207,6 +207,7 @@ impl RegionWord {
     }
 
     /// Takes the next step of the close that is possible now.
+    #[inline]
     pub fn advance(&mut self) -> Duty {
         use RegionState::*;
         match self.state {
@@ -239,6 +240,7 @@ impl RegionWord {
         }
     }
 
+    #[inline]
     fn lives(&self) -> bool {
         self.tasks > 0 || self.children > 0
     }

@@ -93,16 +93,29 @@ impl<T, W> Channel<T, W> {
         if capacity == 0 {
             return Err(ZeroCapacity);
         }
-        Ok(Channel {
+        Ok(Channel::with_senders(capacity, 1, 0))
+    }
+
+    /// An open channel of one slot, which is reserved for the only sender: a permit. It is what
+    /// [`try_reserve`](Channel::try_reserve) and [`drop_sender`](Channel::drop_sender) make of a
+    /// new one.
+    #[inline]
+    pub fn with_permit() -> Self {
+        Channel::with_senders(1, 0, 1)
+    }
+
+    #[inline]
+    fn with_senders(capacity: usize, senders: usize, reserved: usize) -> Self {
+        Channel {
             capacity,
             queue: VecDeque::new(),
-            reserved: 0,
+            reserved,
             granted: VecDeque::new(),
             waiters: Waiters { line: VecDeque::new(), next: 0 },
             receiver: None,
             receiving: Receiving::All,
-            senders: 1,
-        })
+            senders,
+        }
     }
 
     /// Asks for a slot, or for the one it was granted. `place` is the caller's place in line,
@@ -439,6 +452,7 @@ impl<T, W> Channel<T, W> {
 
     /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
     /// the host still holds its handle. Nothing gets from here back to a sender.
+    #[inline]
     fn senders_gone(&self) -> bool {
         self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
@@ -449,6 +463,7 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Whether no message will be queued any more; there may be some.
+    #[inline]
     pub fn is_over(&self) -> bool {
         let no_permit = self.reserved == 0;
         let refused = self.receiving == Receiving::Rest && no_permit;
@@ -513,6 +528,7 @@ impl<T, W> Channel<T, W> {
 
     /// A slot or a sender was given up: whom to wake. Never two, as the senders are not gone while
     /// one of them waits.
+    #[inline]
     fn freed(&mut self) -> Option<W> {
         if self.is_over() { self.receiver.take() } else { self.grant() }
     }

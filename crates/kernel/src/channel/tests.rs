@@ -45,6 +45,16 @@ fn capacity_zero_is_refused_and_one_is_enough() {
     assert_eq!(channel.state(), ChannelState::Open);
 }
 
+/// The shape of a one-shot reply, in one step and in three.
+#[test]
+fn a_channel_with_a_permit_is_a_new_one_whose_sender_has_reserved_and_left() {
+    let mut steps = channel(1);
+    assert_eq!(steps.try_reserve(), Ok(()));
+    assert_eq!(steps.drop_sender(), None);
+    let made = Numbers::with_permit();
+    assert_eq!(format!("{made:?}"), format!("{steps:?}"));
+}
+
 #[test]
 fn messages_and_permits_together_never_exceed_capacity() {
     let mut channel = channel(2);

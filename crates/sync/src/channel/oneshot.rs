@@ -30,13 +30,7 @@ use super::{Disconnected, Receiver, Recv, RecvError, UntilClosed};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn oneshot<T>() -> (Reply<T>, Answer<T>) {
-    let shared = Shared::new(1).expect("the capacity is not 0");
-    let reserved = shared.with(|channel| {
-        let reserved = channel.try_reserve();
-        // The permit alone stands for the sender now.
-        (reserved, channel.drop_sender())
-    });
-    debug_assert!(matches!(reserved, (Ok(()), None)), "nobody else knows the channel yet");
+    let shared = Shared::with_permit();
     let permit = OwnedPermit::new(shared.clone(), 0);
     (Reply { permit }, Answer { receiver: Receiver { shared } })
 }

@@ -72,6 +72,12 @@ impl<T> Shared<T> {
         Ok(Arc::new(Shared { law, object: Object::new(), tag: None, items }))
     }
 
+    /// A channel whose one slot is reserved already, for its only sender.
+    pub(super) fn with_permit() -> Arc<Shared<T>> {
+        let law = Inner::new(Channel::with_permit());
+        Arc::new(Shared { law, object: Object::new(), tag: None, items: None })
+    }
+
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
     pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {

@@ -77,6 +77,7 @@ impl Runnable {
     }
 
     /// Where the task belongs in the lanes.
+    #[inline]
     pub fn place(&self) -> Place {
         let header = self.header();
         let own = header.priority();

@@ -77,7 +77,7 @@ impl<F, T, E> Stage<'_, F, T, E> {
         self.set_result(result);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_result(&mut self, result: Outcome<T, E>) {
         self.clear();
         self.slot.result = ManuallyDrop::new(result);
