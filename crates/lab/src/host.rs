@@ -1,6 +1,7 @@
 //! What the machine gives its tasks: one list of whatever is runnable, a clock that stands still,
 //! and a memory of who is who.
 
+mod affinity;
 mod by_law;
 mod carriers;
 mod step;
@@ -29,6 +30,7 @@ use crate::std_locks::{self, Word};
 use crate::thread_bound::Own;
 use crate::watch::Pulse;
 use crate::workers::Lanes;
+use affinity::Threads;
 pub(crate) use step::{Pause, Stepped};
 use task_names::{Born, Known};
 
@@ -87,6 +89,8 @@ pub(crate) struct State {
     /// How many of them, from the first, are the rest of the list of which the strategy last picked
     /// one, if nothing else has become of it; else 0.
     old: usize,
+    /// Which of them share a thread.
+    threads: Threads,
     /// Whose polls were left where they wait for a lock of the standard library.
     pub(crate) blocked: Vec<(TaskPath, Word)>,
     /// What waits where, if there are workers; and which carriers of the network can run then.
@@ -216,6 +220,7 @@ impl LabHost {
             state = self.state();
         }
         state.enabled.clear();
+        state.threads.clear();
         state.carriers.clear();
         state.old = 0;
         state.told = strategy.as_ref().is_some_and(|it| it.watches());
@@ -492,9 +497,10 @@ impl State {
         }
         let known = self.meet(&entry);
         let path = TaskPath(known.path);
+        let thread = known.thread;
         self.tasks.push(Known { entry: Some(entry), ..known });
         footprint::touch(path.0, true);
-        self.enabled.push(path);
+        self.make_runnable(path, thread);
     }
 
     /// A task can run whose number is not the next one, or that is in the list already, as it is
@@ -513,8 +519,10 @@ impl State {
         if let Some(old) = self.remove(id) {
             entry = entry.merge(old);
         }
-        self.known(id).entry = Some(entry);
-        self.enabled.push(path);
+        let known = self.known(id);
+        known.entry = Some(entry);
+        let thread = known.thread;
+        self.make_runnable(path, thread);
     }
 
     /// Takes a task out of the list.
@@ -523,6 +531,7 @@ impl State {
         let path = TaskPath(known.path);
         let entry = known.entry.take()?;
         self.enabled.retain(|other| *other != path);
+        self.threads.forget(path);
         self.old = 0;
         Some(entry)
     }
@@ -533,11 +542,12 @@ impl State {
 unsafe impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
         let Some(mut state) = self.state.here() else { return self.schedule_late(entry) };
-        let State { tasks, enabled, lanes, .. } = &mut *state;
+        let State { tasks, enabled, lanes, threads, .. } = &mut *state;
+        let is_plain = lanes.is_none() && threads.are_free();
         // Most wakes are of who could run before, and is not in the list.
         match tasks.get_mut(entry.id() as usize) {
             Some(Known { path: path @ 1.., entry: place @ None, .. })
-                if lanes.is_none() && enabled.len() < enabled.capacity() =>
+                if is_plain && enabled.len() < enabled.capacity() =>
             {
                 let path = TaskPath(*path);
                 enabled.push(path);

@@ -35,12 +35,20 @@ mod imp {
     /// What an operation may have besides: a process of its own, the real-time clock.
     const FLAGS: i64 = 128 | 256;
 
-    /// How often it is looked at whether another thread gives up a lock: some hundred microseconds.
+    /// How often it is looked at whether another thread gives up a lock: some hundred microseconds
+    /// on a machine that has nothing else to do, and much more on others. So for a lock that tasks
+    /// were seen to have it is [`FEW`].
     const LOOKS: u32 = 200;
+    const FEW: u32 = 2;
+
+    /// How many locks are remembered that tasks had.
+    const REMEMBERED: usize = 16;
 
     thread_local! {
         /// The word for which the poll waits that has just left its stack.
         static WAITS_FOR: Cell<Option<Word>> = const { Cell::new(None) };
+        /// The addresses of words that no other thread has changed, and the place of the next.
+        static OF_TASKS: Cell<([usize; REMEMBERED], usize)> = const { Cell::new(([0; REMEMBERED], 0)) };
     }
 
     /// The word for which the poll waits that has just left its stack, if that is why.
@@ -61,10 +69,17 @@ mod imp {
         /// Whether another thread changes it in a moment. If a task of this one is to do so, it
         /// never changes as long as this looks.
         fn changes_soon(self) -> bool {
-            (0..LOOKS).any(|_| {
+            let (mut known, next) = OF_TASKS.get();
+            let is_known = known.contains(&self.address);
+            let changes = (0..if is_known { FEW } else { LOOKS }).any(|_| {
                 std::thread::yield_now();
                 !self.is_same()
-            })
+            });
+            if !changes && !is_known {
+                known[next] = self.address;
+                OF_TASKS.set((known, (next + 1) % REMEMBERED));
+            }
+            changes
         }
     }
 

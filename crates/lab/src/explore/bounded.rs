@@ -139,6 +139,10 @@ impl<S: Levels> Strategy for Bounded<S> {
         self.search.yielded();
     }
 
+    fn excludes(&mut self) {
+        self.search.excludes();
+    }
+
     fn needs_footprint(&self) -> bool {
         self.search.needs_footprint()
     }

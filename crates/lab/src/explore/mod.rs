@@ -231,6 +231,11 @@ pub trait Strategy {
     /// before the step is [over](Strategy::stepped).
     fn yielded(&mut self) {}
 
+    /// The step just picked keeps a task from running that nothing it touches has to do with: it
+    /// has a thread, or a lock of the standard library, that the other one needs. Which steps can
+    /// be swapped does not follow from what they touch any more.
+    fn excludes(&mut self) {}
+
     /// The step just picked is over, and touched these objects.
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]);
 

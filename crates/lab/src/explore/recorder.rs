@@ -56,6 +56,10 @@ impl<S: Strategy> Strategy for Recorder<S> {
         self.strategy.yielded();
     }
 
+    fn excludes(&mut self) {
+        self.strategy.excludes();
+    }
+
     fn needs_footprint(&self) -> bool {
         self.strategy.needs_footprint()
     }

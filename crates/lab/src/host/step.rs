@@ -179,6 +179,9 @@ impl LabHost {
             if state.next.is_none() {
                 state.left -= u64::from(left.is_none());
                 state.end_plain_step(at, self.timed.load(Relaxed));
+                if left.is_none() {
+                    state.vacate(at);
+                }
                 if footprint::is_alarmed() {
                     let trouble = state.trouble(id, state.tasks[at].unheeding);
                     break Pause::Told(Stepped { task: id, cancels: 0, trouble });
@@ -313,6 +316,9 @@ impl LabHost {
         self.listen(&mut state);
         state.set_left(id as usize, left);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
+        if left.is_none() {
+            state.vacate(id as usize);
+        }
         state.current = 0;
         if let Some(lanes) = &mut state.lanes {
             lanes.worker = None;
@@ -431,6 +437,9 @@ impl State {
         known.fiber = left;
         if let Some(word) = std_locks::take_waits_for() {
             self.blocked.push((TaskPath(known.path), word));
+            if let Some(strategy) = &mut self.strategy {
+                strategy.excludes();
+            }
         }
         self.unblock();
     }
@@ -460,10 +469,12 @@ impl State {
     fn turn_at(&mut self, at: usize) -> Option<Resume> {
         let State { tasks, alarm, plan, .. } = self;
         let known = tasks.get_mut(at)?;
-        match known.fiber.take() {
-            Some(fiber) => Some(Resume::Left(fiber)),
-            None => known.begin(at, alarm, plan).map(|turn| Resume::Entry(turn.entry)),
+        if let Some(fiber) = known.fiber.take() {
+            return Some(Resume::Left(fiber));
         }
+        let turn = known.begin(at, alarm, plan)?;
+        self.occupy(at);
+        Some(Resume::Entry(turn.entry))
     }
 
     /// Tells who watches of a plain step of a task, and counts it.

@@ -7,6 +7,7 @@ use asx_kernel::rng::mix64;
 use asx_runtime::Runnable;
 
 use super::State;
+use super::affinity::ANY;
 use crate::explore::TaskPath;
 
 /// The root task of every program.
@@ -31,6 +32,10 @@ pub(super) struct Known {
     pub(super) steps: u32,
     /// How often since it was asked to stop, without seeing it.
     pub(super) unheeding: u32,
+    /// The thread on which it is; 0 if it may be on any.
+    pub(super) thread: u32,
+    /// It stays there.
+    pub(super) is_local: bool,
     /// If it is among those that can run.
     pub(super) entry: Option<Runnable>,
     /// The number of the fiber on which its poll was left; it then can run, too.
@@ -146,7 +151,9 @@ impl State {
         if let Some(name) = entry.name() {
             self.names.push((entry.id(), name));
         }
-        Known { path, parent: parent as u32, nth, ..Known::default() }
+        let is_local = entry.pin().is_some();
+        let thread = if is_local { self.thread_of_local(parent) } else { ANY };
+        Known { path, parent: parent as u32, nth, thread, is_local, ..Known::default() }
     }
 
     /// The path of a task that has had another number so far, which is noted.

@@ -37,7 +37,8 @@
 //! one that keeps another task from running races with that task.
 //!
 //! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
-//! [promises](super). If choices are made between steps, one run is lost and a full search follows.
+//! [promises](super). If choices are made between steps, or a step [excludes](Strategy::excludes)
+//! others, one run is lost and a full search follows.
 
 mod reduction;
 mod state;
@@ -52,7 +53,8 @@ use super::{Access, Limits, Point, Progress, Strategy, TaskPath, Verdict};
 #[derive(Debug)]
 pub struct Dpor {
     reduction: Reduction,
-    /// Takes over once a choice was made between two steps: what depends on it is unknown.
+    /// Takes over once a choice was made between two steps, or one keeps a task from running: what
+    /// depends on it is unknown.
     whole: Option<Box<Dfs>>,
     limits: Limits,
 }
@@ -152,6 +154,13 @@ impl Strategy for Dpor {
         match &self.whole {
             Some(whole) => whole.needs_footprint(),
             None => self.reduction.needs_footprint(),
+        }
+    }
+
+    fn excludes(&mut self) {
+        match &mut self.whole {
+            Some(whole) => whole.excludes(),
+            None => self.reduction.excludes(),
         }
     }
 

@@ -274,6 +274,10 @@ impl Strategy for Reduction {
         !self.is_blocked && (self.at >= self.fresh || self.tally.is_watched())
     }
 
+    fn excludes(&mut self) {
+        self.is_wasted = true;
+    }
+
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         self.is_inside = false;
         if self.is_blocked {
