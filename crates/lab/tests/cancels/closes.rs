@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use asx_runtime::channel::{self, RecvError, SendError};
+use asx_runtime::channel::{self, RecvError, ReserveManyError, SendError};
 use asx_runtime::sync::{Mutex as Lock, MutexGuard, Notify};
 use asx_runtime::{Cancelled, Cx, Scope, TaskError};
 
@@ -106,8 +106,11 @@ fn several_slots_are_had_together_and_all_come_back() {
                     drop(s.spawn(async move |cx: Cx| {
                         let permits = match tx.reserve_many(&cx, 2).await {
                             Ok(permits) => permits,
-                            Err(SendError::Cancelled((), cancelled)) => return Err(cancelled),
-                            Err(SendError::Disconnected(())) => return Ok(()),
+                            Err(ReserveManyError::Cancelled(cancelled)) => return Err(cancelled),
+                            Err(refused) => {
+                                assert_eq!(refused, ReserveManyError::Disconnected);
+                                return Ok(());
+                            }
                         };
                         assert_eq!((permits.len(), tx.capacity()), (2, 0));
                         let inside = together.inside();
