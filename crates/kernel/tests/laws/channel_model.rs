@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 
 use asx_kernel::channel::{
-    Channel, ChannelState, Places, Recv, Reserve, ReserveManyRefused, Sent, TryRecvError, TryReserveError,
-    TryReserveManyError, TrySendError, WaiterId,
+    Channel, ChannelState, Places, Recv, Reserve, ReserveManyRefused, Sent, TryRecvError,
+    TryReserveError, TryReserveManyError, TrySendError, WaiterId,
 };
 
 type Actor = u8;

@@ -26,6 +26,7 @@ pub mod broadcast;
 mod closed;
 mod error;
 mod line;
+mod looks;
 #[cfg(all(test, loom))]
 mod loom;
 pub mod mpmc;

@@ -157,8 +157,7 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.len())
+        self.shared.len()
     }
 
     /// Whether no message is queued.
@@ -177,14 +176,12 @@ impl<T> Sender<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.free())
+        self.shared.free_slots()
     }
 
     /// How many messages and permits there can be at once.
     pub fn max_capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.capacity())
+        self.shared.capacity()
     }
 
     /// Waits until the receiver is gone, or was [closed](super::Receiver::close): nothing can be
@@ -210,14 +207,12 @@ impl<T> Sender<T> {
 
     /// Whether the receiver is gone, or takes no more senders.
     pub fn is_closed(&self) -> bool {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.is_refusing())
+        self.shared.is_refusing()
     }
 
     /// How many senders there are; permits and weak senders are not counted.
     pub fn senders(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.senders())
+        self.shared.senders()
     }
 
     /// Whether both send into the same channel.

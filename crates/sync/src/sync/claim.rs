@@ -1,5 +1,6 @@
 //! What tasks have to do with a pool: a [`Claim`] waits for permits, a [`Held`] has them.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
@@ -35,9 +36,9 @@ impl HasPool for Pool {
     }
 }
 
-/// A wait for permits, from its first poll on.
-pub(crate) struct Claim<'c, H: RegionRef> {
-    cx: &'c Cx,
+/// A wait for permits, from its first poll on, with a context that is borrowed or its own.
+pub(crate) struct Claim<C: Borrow<Cx>, H: RegionRef> {
+    cx: C,
     /// Gone once the claim is answered.
     home: Option<H>,
     wants: usize,
@@ -49,9 +50,9 @@ pub(crate) struct Claim<'c, H: RegionRef> {
     at: &'static Location<'static>,
 }
 
-impl<'c, H: RegionRef> Claim<'c, H> {
+impl<C: Borrow<Cx>, H: RegionRef> Claim<C, H> {
     #[track_caller]
-    pub(crate) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
+    pub(crate) fn new(cx: C, home: H, wants: usize, on: Wait) -> Self {
         let note = Note::NOTHING;
         let at = Location::caller();
         Claim {
@@ -69,7 +70,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
     /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
     /// stop.
     pub(crate) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        let proceeds = self.cx.poll_proceed(task, &mut self.registration);
+        let proceeds = self.cx.borrow().poll_proceed(task, &mut self.registration);
         if let Poll::Ready(Err(_)) = proceeds {
             self.withdraw();
         }
@@ -106,7 +107,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
 
     /// Says what the task waits for, which is the last thing before it does.
     pub(crate) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
-        self.cx.waits(self.on, self.at, task.waker(), &mut self.registration);
+        self.cx.borrow().waits(self.on, self.at, task.waker(), &mut self.registration);
         Poll::Pending
     }
 
@@ -122,6 +123,14 @@ impl<'c, H: RegionRef> Claim<'c, H> {
             self.note = Note::NOTHING;
             home.pool().leave(place, self.wants);
         }
+    }
+
+    /// A new wait of the same kind, once this one is answered.
+    #[cfg(feature = "stream")]
+    pub(crate) fn renew(&mut self, home: H) {
+        self.withdraw();
+        self.registration = Registration::NONE;
+        self.home = Some(home);
     }
 
     /// No permits, as if it had been excused: it is answered.
@@ -145,7 +154,7 @@ pub(crate) enum Step<H: RegionRef> {
     Closed,
 }
 
-impl<H: RegionRef> Future for Claim<'_, H> {
+impl<C: Borrow<Cx> + Unpin, H: RegionRef> Future for Claim<C, H> {
     type Output = Result<Held<H>, AcquireError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
@@ -160,13 +169,13 @@ impl<H: RegionRef> Future for Claim<'_, H> {
     }
 }
 
-impl<H: RegionRef> Drop for Claim<'_, H> {
+impl<C: Borrow<Cx>, H: RegionRef> Drop for Claim<C, H> {
     fn drop(&mut self) {
         self.withdraw();
     }
 }
 
-impl<H: RegionRef> fmt::Debug for Claim<'_, H> {
+impl<C: Borrow<Cx>, H: RegionRef> fmt::Debug for Claim<C, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim").field("wants", &self.wants).field("place", &self.place).finish()
     }

@@ -121,6 +121,22 @@ impl Pool {
         }
     }
 
+    /// Takes as many as are free, and `most` at most, if nobody waits: how many.
+    pub(crate) fn take_up_to(&self, most: usize) -> usize {
+        self.object.write();
+        // Acquire: as in `try_take`.
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let count = most.min(word / ONE);
+            let Ok(next) = take(word, count) else { return 0 };
+            match self.word.compare_exchange_weak(word, next, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => return count,
+                Err(now) => word = now,
+            }
+        }
+    }
+
     /// Gives permits to the head of the line, or leaves them free.
     #[inline]
     pub(crate) fn give(&self, count: usize) {
