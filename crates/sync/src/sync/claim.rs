@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use asx_task::footprint;
+use asx_task::holders::Holder;
 use asx_task::operation::{Registration, Wait};
 use asx_task::waits::Note;
 use asx_task::{Cancelled, Cx};
@@ -80,6 +81,7 @@ impl<C: Borrow<Cx>, H: RegionRef> Claim<C, H> {
     /// Takes the permits, or stands in the line for them.
     pub(crate) fn step(&mut self, task: &mut Context<'_>) -> Step<H> {
         let pool = self.home.as_deref().expect("a future is not polled once it is ready").pool();
+        let waited = self.place.is_some();
         let answer = match self.place {
             Some(_) => pool.look(&mut self.place, task.waker()),
             None => {
@@ -102,6 +104,12 @@ impl<C: Borrow<Cx>, H: RegionRef> Claim<C, H> {
         self.note = Note::NOTHING;
         let home = self.home.take().expect("it was there above");
         let note = Note::holds(home.pool(), Some(self.at));
+        let holder = || Holder::of(self.cx.borrow());
+        match waited {
+            // The waker it was handed to may have told nothing of the task.
+            true => home.pool().handed_to(permits, holder()),
+            false => home.pool().taken_by(permits, holder),
+        }
         Step::Has(Held { home, permits, note })
     }
 
@@ -194,6 +202,7 @@ pub(crate) struct Held<H: RegionRef> {
 impl<H: RegionRef> Held<H> {
     pub(crate) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
         home.pool().try_take(count)?;
+        home.pool().taken_by(count, Holder::current);
         let note = Note::holds(home.pool(), None);
         Ok(Held { home, permits: count, note })
     }
@@ -209,6 +218,9 @@ impl<H: RegionRef> Held<H> {
     /// Gives back all but `count`.
     pub(crate) fn keep(&mut self, count: usize) {
         let surplus = self.permits.saturating_sub(count);
+        if surplus > 0 {
+            self.home.pool().is_left(self.permits);
+        }
         self.permits -= surplus;
         self.home.pool().give(surplus);
     }
@@ -258,6 +270,7 @@ impl<H: RegionRef> Drop for Held<H> {
     fn drop(&mut self) {
         if self.permits > 0 {
             let _after = footprint::operation();
+            self.home.pool().is_left(self.permits);
             self.home.pool().give(self.permits);
         }
     }
