@@ -126,6 +126,12 @@ impl Pool {
         self.line.get().is_some_and(|shared| shared.line.try_lock().is_err())
     }
 
+    /// Who holds the lock, and who does in the eyes of those in line, if there is one.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn holders(&self) -> (Holder, Option<Holder>) {
+        (self.holder.get(), self.line.get().map(|line| line.holder.get()))
+    }
+
     /// Takes permits if nobody waits.
     #[inline]
     pub(crate) fn try_take(&self, count: usize) -> Result<(), Refusal> {

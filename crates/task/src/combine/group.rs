@@ -79,24 +79,6 @@ pub struct Group<'a, C: Future> {
     shared: Arc<Shared<C>>,
 }
 
-/// A future of the type that the children of a group have. It is there for the compiler to say what
-/// to do about one that is of another.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "a child of another type than the first one of its group",
-    label = "two closures make two types of children, however alike they look",
-    note = "add all of them with `add_boxed`, or have one `async fn` make them all"
-)]
-pub trait ChildOf<C> {
-    fn into_child(self) -> C;
-}
-
-impl<C> ChildOf<C> for C {
-    fn into_child(self) -> C {
-        self
-    }
-}
-
 /// Names a child of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Child(u64);
@@ -104,14 +86,11 @@ pub struct Child(u64);
 impl<'a, C: Future> Group<'a, C> {
     /// Adds a child. In a group whose body has ended it is dropped.
     ///
-    /// All children of a group are of the type of the first one. A second closure is another type,
-    /// and is refused by the compiler: use [`add_boxed`](Group::add_boxed) for all of them.
-    pub fn add<F, B>(&self, child: F) -> Child
-    where
-        F: FnOnce(&'a Cx) -> B,
-        B: ChildOf<C>,
-    {
-        self.shared.add(child(self.cx).into_child())
+    /// All children of a group are of the type of the first one. A second closure is another type:
+    /// the compiler then says that it `expected` the body of the first one and `found a different`
+    /// one. Use [`add_boxed`](Group::add_boxed) for all of them.
+    pub fn add(&self, child: impl FnOnce(&'a Cx) -> C) -> Child {
+        self.shared.add(child(self.cx))
     }
 
     /// The next output, in the order the children end; `None` when all have been given out.
@@ -175,7 +154,7 @@ impl<'a, T> Group<'a, BoxFuture<'a, T>> {
         F: FnOnce(&'a Cx) -> B,
         B: Future<Output = T> + Send + 'a,
     {
-        self.shared.add(Box::pin(child(self.cx)))
+        self.add(|cx| Box::pin(child(cx)))
     }
 }
 
