@@ -72,8 +72,8 @@ pub struct TaskInfo {
     pub overrun: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
-    /// How long it has waited there, since its last poll: to a fraction of a second, and rather more
-    /// than less if its worker was held up. Not known of blocking jobs, of tasks whose wait is
+    /// How long it has waited there, since its last poll: to a fraction of a second, and rather
+    /// more than less if its worker was held up. Not known of blocking jobs, of tasks whose wait is
     /// [stale](TaskInfo::stale), and on pages.
     pub waited_for: Option<Duration>,
     /// Who holds the lock it waits for, if it does: the mutex, or the writer's side of a lock for
@@ -130,8 +130,8 @@ impl Dump {
     }
 
     /// The same as one JSON object. Durations are in milliseconds. A task that waits at a socket
-    /// has the key `socket`, one that waits for a lock whose holder is known `held_by`, the number of
-    /// that task.
+    /// has the key `socket`; one that waits for a lock whose holder is known has `held_by`, the
+    /// number of that task.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
         format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)

@@ -4,61 +4,36 @@
 //! them [registers](register); a dump asks all lines there are who is in them, and for whom they
 //! wait. So neither taking a lock nor waiting for one costs more than that store.
 
+use std::sync::Weak;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Weak};
 use std::task::Waker;
-
-use crate::Cx;
-use crate::core::Core;
-use crate::task::cell::{Header, with_task};
-use crate::task::context;
 
 /// A task that holds something, or nobody that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holder(u64);
 
 /// Tasks are numbered by their runtime; what is above tells one runtime from another.
-const NUMBER: u32 = 48;
+const NUMBER_BITS: u32 = 48;
+const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
 impl Holder {
     /// Nobody, or nobody knows who.
     pub const UNKNOWN: Holder = Holder(0);
 
-    /// The task of this context.
+    /// The task with this number, of the runtime at this address.
     #[inline]
-    pub fn of(cx: &Cx) -> Holder {
-        Holder::of_task(cx.task())
+    pub(crate) fn new(number: u64, runtime: usize) -> Holder {
+        // What is allocated differs in these bits at the latest.
+        Holder(number | (runtime as u64 >> 4) << NUMBER_BITS)
     }
 
-    /// The task that is polled on this thread, if one is.
-    #[inline]
-    pub fn current() -> Holder {
-        context::with_current(|task| Holder::of_task(task)).unwrap_or(Holder::UNKNOWN)
-    }
-
-    /// The task of this waker, if it is the task's own.
-    pub fn of_waker(waker: &Waker) -> Holder {
-        with_task(waker, Holder::of_task).unwrap_or(Holder::UNKNOWN)
-    }
-
-    #[inline]
-    fn of_task(task: &Header) -> Holder {
-        Holder(task.id() | mark(&task.region.core))
-    }
-
-    /// The number of the task, if it is one of this runtime.
+    /// The number of the task, if it is one of the runtime at this address.
     #[cfg_attr(any(loom, target_family = "wasm"), allow(dead_code, reason = "nobody asks"))]
-    fn number(self, core: &Arc<Core>) -> Option<u64> {
-        let number = self.0 & ((1 << NUMBER) - 1);
-        (number != 0 && self.0 - number == mark(core)).then_some(number)
+    pub(crate) fn number(self, runtime: usize) -> Option<u64> {
+        let number = self.0 & NUMBER;
+        (number != 0 && self == Holder::new(number, runtime)).then_some(number)
     }
-}
-
-/// What the holders of a runtime have in common: a part of its address that runtimes differ in.
-#[inline]
-fn mark(core: &Arc<Core>) -> u64 {
-    (Arc::as_ptr(core).addr() as u64 >> 4) << NUMBER
 }
 
 /// A place for a [`Holder`]. It says nothing of what else was done to the lock.
@@ -91,9 +66,9 @@ pub trait LockLine: Send + Sync {
 }
 
 #[cfg(not(any(loom, target_family = "wasm")))]
-pub use registry::register;
+pub(crate) use registry::each_waiting;
 #[cfg(not(any(loom, target_family = "wasm")))]
-pub(crate) use registry::waits;
+pub use registry::register;
 
 /// Lets dumps know of a line, for as long as it lives. Nothing where dumps do not ask.
 #[cfg(any(loom, target_family = "wasm"))]
@@ -101,7 +76,6 @@ pub fn register(_line: Weak<dyn LockLine>) {}
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod registry {
-    use std::collections::HashMap;
     use std::sync::{Mutex, PoisonError};
 
     use super::*;
@@ -118,17 +92,11 @@ mod registry {
         lines.push(line);
     }
 
-    /// Of the tasks of a runtime that wait for a lock, by number: the number of its holder.
-    pub(crate) fn waits(core: &Arc<Core>) -> HashMap<u64, u64> {
+    /// Everybody who waits for a lock, of whatever runtime.
+    pub(crate) fn each_waiting(tell: &mut dyn FnMut(&Waker, Holder)) {
         let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        let lines: Vec<_> = lines.iter().filter_map(Weak::upgrade).collect();
-        let mut found = HashMap::new();
-        for line in lines {
-            line.each_waiting(&mut |waker, holder| {
-                let waiter = Holder::of_waker(waker).number(core);
-                found.extend(waiter.zip(holder.number(core)));
-            });
-        }
-        found
+        let live: Vec<_> = lines.iter().filter_map(Weak::upgrade).collect();
+        drop(lines);
+        live.iter().for_each(|line| line.each_waiting(tell));
     }
 }

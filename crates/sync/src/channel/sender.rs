@@ -70,8 +70,8 @@ impl<T> Sender<T> {
     ///
     /// Nobody overtakes: free slots are kept for it while it is first in line. Otherwise it is as
     /// [`reserve`](Sender::reserve). Dropping the future passes on what it had gathered. Who asks
-    /// for more than [`max_capacity`](Sender::max_capacity) is refused
-    /// ([`TooMany`](super::ReserveManyError::TooMany)) by the first poll, as so many never come free.
+    /// for more than [`max_capacity`](Sender::max_capacity) is refused by the first poll
+    /// ([`TooMany`](super::ReserveManyError::TooMany)), as so many never come free.
     ///
     /// ```
     /// # use asx::{Cx, channel::{ReserveManyError, Sender}};

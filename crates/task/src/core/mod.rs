@@ -361,8 +361,8 @@ impl Core {
         self.host.now()
     }
 
-    /// What time it is, for whom an old time will do: a host says so after each sleep, and from time
-    /// to time while it polls. Looking at timers does the same.
+    /// What time it is, for whom an old time will do: a host says so after each sleep, and from
+    /// time to time while it polls. Looking at timers does the same.
     #[inline]
     pub fn note_time(&self, now: Time) {
         self.coarse.set(now);

@@ -16,12 +16,12 @@ use crate::dump::LockHolder;
 #[cfg(not(target_family = "wasm"))]
 use crate::dump::{Activity, RegionInfo};
 use crate::dump::{Dump, TaskInfo};
-#[cfg(not(any(loom, target_family = "wasm")))]
-use crate::holders;
 use crate::region::Region;
 use crate::task::cell::Header;
 #[cfg(not(target_family = "wasm"))]
 use crate::task::cell::task_number;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::task::holding::lock_waits;
 
 impl TaskInfo {
     pub(crate) fn of(task: &Header, _now: Time) -> TaskInfo {
@@ -104,7 +104,7 @@ fn name_timers(region: &Region, regions: &mut [RegionInfo]) {
 /// Says of each task that waits for a lock who holds that.
 #[cfg(not(any(loom, target_family = "wasm")))]
 fn name_holders(region: &Region, regions: &mut [RegionInfo]) {
-    let waits = holders::waits(&region.core);
+    let waits = lock_waits(&region.core);
     if waits.is_empty() {
         return;
     }

@@ -6,9 +6,9 @@
 //! [ STALE | BORN | 1 | address of the place              | wait ]   (far: no time)
 //! ```
 //!
-//! Places are `Location`s, which the compiler puts into the same few megabytes as [`ORIGIN`], except
-//! in programs of several libraries. Where pointers are shorter the second form is used for all, as
-//! nobody reads times there.
+//! Places are `Location`s, which the compiler puts into the same few megabytes as [`ORIGIN`],
+//! except in programs of several libraries. Where pointers are shorter the second form is used for
+//! all, as nobody reads times there.
 
 use std::panic::Location;
 
