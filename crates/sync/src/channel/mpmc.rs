@@ -134,9 +134,9 @@ impl<T> SharedReceiver<T> {
     }
 
     /// Waits for a message, as [`recv`](SharedReceiver::recv) does, and appends it and those that
-    /// are queued behind it to `into`, at most `max` in all: how many. Asked for none, it gives none
-    /// at once. While other receivers wait, it takes one: the next ones are theirs. Dropping the
-    /// future takes none.
+    /// are queued behind it to `into`, at most `max` in all: how many. Asked for none, it gives
+    /// none at once. While other receivers wait, it takes one: the next ones are theirs. Dropping
+    /// the future takes none.
     ///
     /// ```
     /// # use asx::prelude::*;

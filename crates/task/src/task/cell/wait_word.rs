@@ -83,6 +83,7 @@ impl WaitWord {
     }
 
     /// How long ago it was noted, in steps of the clock, if the time was noted with it.
+    #[cfg_attr(target_family = "wasm", allow(dead_code, reason = "nobody reads times there"))]
     pub(super) fn age(self, now: u32) -> Option<u32> {
         let is_timed = self.0 != 0 && self.0 & (FAR | BORN) == 0;
         let noted = (self.0 >> TIME_SHIFT) as u32;
