@@ -199,6 +199,7 @@ impl Pool {
     }
 
     /// The head of the line has got so many, whether or not it knows.
+    #[cold]
     pub(crate) fn handed_to(&self, count: usize, holder: Holder) {
         if count == FULL {
             self.holder.set(holder);
