@@ -244,6 +244,31 @@ fn independent_tasks_add_no_class() {
     }
 }
 
+/// Who is handed a lock finds it at its place in line, whoever joins the line meanwhile: those do
+/// not depend on each other.
+#[test]
+fn who_was_handed_a_lock_does_not_mind_who_comes_next() {
+    let program = async |cx: Cx| {
+        let lock = Arc::new(Mutex::new(0));
+        cx.scope(async |s| {
+            for _ in 0..3 {
+                let lock = lock.clone();
+                s.spawn(async move |cx: Cx| {
+                    *lock.lock(&cx).await? += 1;
+                    Ok::<_, Cancelled>(())
+                });
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+        assert_eq!(lock.try_lock().map(|count| *count), Ok(3));
+    };
+    let report = check(program).runs(10_000).run();
+    let proof = report.proof.unwrap_or_else(|| panic!("{report}"));
+    assert_eq!((proof.grain, proof.classes), (Grain::Operation, 156), "{report}");
+}
+
 /// All orders of a small program, one by one and one of each class: the same classes.
 #[test]
 fn classes_are_those_of_all_orders() {
@@ -260,6 +285,13 @@ fn classes_are_those_of_all_orders() {
         let two = async move |_cx: Cx| tx.try_send(1).unwrap_or_default();
         both(&cx, one, two).await;
     }
+    async fn waited(cx: Cx) {
+        let lock = Arc::new(Mutex::new(0));
+        let other = lock.clone();
+        let one = async move |cx: Cx| *lock.lock(&cx).await.unwrap() += 1;
+        let two = async move |cx: Cx| *other.lock(&cx).await.unwrap() += 1;
+        both(&cx, one, two).await;
+    }
     fn compare<B: Future<Output = ()>>(program: impl Fn(Cx) -> B + Copy) {
         let [all, classes] = [How::Dfs, How::Dpor].map(|how| {
             let report = check(program).how(how).runs(2_000_000).run();
@@ -271,6 +303,7 @@ fn classes_are_those_of_all_orders() {
     }
     compare(locked);
     compare(sent);
+    compare(waited);
 }
 
 /// A cancel may come between two operations that need not wait, in the middle of a poll.

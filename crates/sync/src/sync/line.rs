@@ -11,6 +11,7 @@
 use std::mem;
 use std::task::Waker;
 
+use asx_task::footprint::Object;
 use asx_task::operation::guard;
 
 /// The end of a chain.
@@ -28,9 +29,19 @@ pub(super) struct Line<W, G> {
 
 #[derive(Debug)]
 enum Slot<W, G> {
-    Free { next: u32 },
-    Waiting { prev: u32, next: u32, waker: Waker, wants: W },
-    Called(G),
+    Free {
+        next: u32,
+    },
+    /// The object is the place itself: who calls it and who finds the gift there use nothing else
+    /// in common.
+    Waiting {
+        prev: u32,
+        next: u32,
+        waker: Waker,
+        wants: W,
+        object: Object,
+    },
+    Called(G, Object),
 }
 
 /// One waiter's place. It is given back to the line by a [`Line::look`] that finds the gift or by
@@ -72,7 +83,7 @@ impl<W, G> Line<W, G> {
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Waker> {
         self.slots.iter().filter_map(|slot| match slot {
             Slot::Waiting { waker, .. } => Some(waker),
-            Slot::Free { .. } | Slot::Called(_) => None,
+            Slot::Free { .. } | Slot::Called(..) => None,
         })
     }
 
@@ -86,7 +97,8 @@ impl<W, G> Line<W, G> {
 
     /// Joins at the tail.
     pub(super) fn join(&mut self, waker: Waker, wants: W) -> Place {
-        let slot = Slot::Waiting { prev: self.tail, next: NONE, waker, wants };
+        let object = Object::new();
+        let slot = Slot::Waiting { prev: self.tail, next: NONE, waker, wants, object };
         let index = self.occupy(slot);
         self.point_next(self.tail, index);
         self.tail = index;
@@ -97,7 +109,10 @@ impl<W, G> Line<W, G> {
     /// Takes the head out of the line, gives it something and yields the waker to wake.
     pub(super) fn call(&mut self, given: G) -> Option<Waker> {
         let slot = self.slots.get_mut(self.head as usize)?;
-        let old = mem::replace(slot, Slot::Called(given));
+        let Slot::Waiting { object, .. } = slot else { return None };
+        let object = *object;
+        object.write();
+        let old = mem::replace(slot, Slot::Called(given, object));
         self.unlink(old)
     }
 
@@ -132,7 +147,10 @@ impl<W, G> Line<W, G> {
         let slot = mem::replace(&mut self.slots[index as usize], vacant);
         self.free = index;
         match slot {
-            Slot::Called(given) => Left::Called(given),
+            Slot::Called(given, object) => {
+                object.write();
+                Left::Called(given)
+            }
             waiting => match self.unlink(waiting) {
                 Some(waker) => Left::Waiting(waker),
                 None => unreachable!("a place is in the line or called"),

@@ -345,7 +345,11 @@ impl Pool {
     pub(crate) fn look(&self, place: &mut Option<Place>, waker: &Waker) -> Option<Answer> {
         let mut fresh = None;
         let answer = loop {
-            let look = self.line().look(place, waker, &mut fresh);
+            // Who finds that it was called uses its place, and not what all the others do.
+            let look = lock_unseen(&self.waiting_line().line).look(place, waker, &mut fresh);
+            if !matches!(look, Look::Called(_)) {
+                self.object.write();
+            }
             match look {
                 Look::Called(answer) => break Some(answer),
                 Look::Waiting => break None,
