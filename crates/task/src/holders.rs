@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
-/// A task that holds something, or nobody that is known: where its cell is and a part of its number,
-/// since cells are used again. Whether it lives is not known.
+/// A task that holds something, or nobody that is known: where its cell is and a part of its
+/// number, since cells are used again. Whether it lives is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Holder(u64);
 
