@@ -9,30 +9,20 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
-/// A task that holds something, or nobody that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A task that holds something, or nobody that is known: where its cell is and a part of its
+/// number, since cells are used again. Whether it lives is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Holder(u64);
-
-/// Tasks are numbered by their runtime; what is above tells one runtime from another.
-const NUMBER_BITS: u32 = 48;
-const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
 impl Holder {
     /// Nobody, or nobody knows who.
     pub const UNKNOWN: Holder = Holder(0);
 
-    /// The task with this number, of the runtime at this address.
+    /// The task whose cell is at this address, with the number that ends in this.
     #[inline]
-    pub(crate) fn new(number: u64, runtime: usize) -> Holder {
-        // What is allocated differs in these bits at the latest.
-        Holder(number | (runtime as u64 >> 4) << NUMBER_BITS)
-    }
-
-    /// The number of the task, if it is one of the runtime at this address.
-    #[cfg_attr(any(loom, target_family = "wasm"), allow(dead_code, reason = "nobody asks"))]
-    pub(crate) fn number(self, runtime: usize) -> Option<u64> {
-        let number = self.0 & NUMBER;
-        (number != 0 && self == Holder::new(number, runtime)).then_some(number)
+    pub(crate) fn new(cell: usize, number: u16) -> Holder {
+        // No cell is so far up that these overlap; if one were, two holders would seem to be one.
+        Holder(cell as u64 ^ u64::from(number) << 48)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::dump::LockHolder;
 #[cfg(not(target_family = "wasm"))]
 use crate::dump::{Activity, RegionInfo};
 use crate::dump::{Dump, TaskInfo};
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::holders::Holder;
 use crate::region::Region;
 use crate::task::cell::Header;
 #[cfg(not(target_family = "wasm"))]
@@ -24,6 +26,12 @@ use crate::task::cell::task_number;
 use crate::task::holding::lock_waits;
 
 impl TaskInfo {
+    /// The number of a task, and its name.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    fn named(task: &Header) -> (u64, Option<Arc<str>>) {
+        (task.id(), task.attrs.as_ref().and_then(|attrs| attrs.name.clone()))
+    }
+
     pub(crate) fn of(task: &Header, _now: Time) -> TaskInfo {
         let word = task.word.load();
         #[cfg(not(target_family = "wasm"))]
@@ -104,16 +112,26 @@ fn name_timers(region: &Region, regions: &mut [RegionInfo]) {
 /// Says of each task that waits for a lock who holds that.
 #[cfg(not(any(loom, target_family = "wasm")))]
 fn name_holders(region: &Region, regions: &mut [RegionInfo]) {
-    let waits = lock_waits(&region.core);
+    let waits = lock_waits();
     if waits.is_empty() {
         return;
     }
-    let tasks = || regions.iter().flat_map(|region| &region.tasks);
-    let names: HashMap<u64, Option<Arc<str>>> =
-        tasks().map(|task| (task.id, task.name.clone())).collect();
+    let mut tasks = HashMap::new();
+    region.each_inside(&mut |region| {
+        let inner = region.lock();
+        inner.each_task(|task| {
+            // SAFETY: the region keeps its tasks alive, and its lock is held.
+            let task = unsafe { task.as_ref() };
+            tasks.insert(Holder::of_task(task), TaskInfo::named(task));
+        });
+        inner.children()
+    });
+    let holders = tasks.iter().filter_map(|(waiter, (id, _))| {
+        let (holder, name) = tasks.get(waits.get(waiter)?)?;
+        Some((*id, LockHolder { id: *holder, name: name.clone() }))
+    });
+    let mut holders: HashMap<u64, LockHolder> = holders.collect();
     for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
-        task.held_by = waits
-            .get(&task.id)
-            .map(|holder| LockHolder { id: *holder, name: names.get(holder).cloned().flatten() });
+        task.held_by = holders.remove(&task.id);
     }
 }
