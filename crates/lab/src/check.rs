@@ -146,6 +146,7 @@ pub struct Check<F> {
     pub(crate) cancels: bool,
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
+    pub(crate) exact_time: bool,
     pub(crate) network: Faults,
     pub(crate) names: Names,
     pub(crate) sharing: Sharing,
@@ -193,6 +194,7 @@ where
         cancels: false,
         faults: false,
         late_clocks: false,
+        exact_time: false,
         network: Faults::none(),
         names: Names::default(),
         sharing: Sharing::ByGrain,
@@ -424,6 +426,31 @@ impl<F> Check<F> {
     /// its address bound.
     pub fn host(mut self, name: &str, address: impl Into<IpAddr>) -> Self {
         self.names.add(name, address.into());
+        self
+    }
+
+    /// Has time stand still while anything can run, in all runs.
+    ///
+    /// Unless this is called, or [`how`](Check::how), runs of a program with timers follow in which
+    /// the machine is slow: time passes though tasks could run, so that a timer comes due before
+    /// work that was ready. A program may then answer with an error. One that counts on exact times
+    /// fails, as it may on a machine that is busy:
+    ///
+    /// ```
+    /// use asx::{Cancelled, Cx, lab::check, time::DurationExt as _};
+    /// let program = async |cx: Cx| {
+    ///     let start = cx.now();
+    ///     cx.sleep(1.secs()).await?;
+    ///     assert_eq!(cx.now() - start, 1.secs());
+    ///     Ok::<_, Cancelled>(())
+    /// };
+    /// assert!(check(program).exact_time().run().failure.is_none());
+    /// let found = check(program).run().failure.expect("a sleep may take longer");
+    /// let slow = "the machine was slow right after a timer was due: 30ms passed";
+    /// assert!(found.words[0].starts_with(slow), "{found}");
+    /// ```
+    pub fn exact_time(mut self) -> Self {
+        self.exact_time = true;
         self
     }
 

@@ -44,6 +44,11 @@ pub struct Proof {
     /// Whether it holds whatever tasks share. If not, they are taken to share nothing but channels,
     /// locks and other things of asx ([`opaque`](crate::Check::opaque)).
     pub shares_anything: bool,
+    /// Whether there were timers: it then holds for time that stands still while tasks can run.
+    pub timers: bool,
+    /// Whether numbers were drawn with [`Cx::random`](asx_runtime::Cx::random): it then holds for
+    /// one outcome of each draw.
+    pub draws: bool,
     /// How many classes there are.
     pub classes: u64,
     /// A hash of the set of classes.
@@ -52,7 +57,7 @@ pub struct Proof {
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proof { grain, shares_anything, classes, hash } = self;
+        let Proof { grain, shares_anything, timers, draws, classes, hash } = self;
         write!(f, "these are all at {grain}")?;
         match (grain, shares_anything) {
             (Grain::Poll, true) => f.write_str(", which holds for one worker")?,
@@ -61,6 +66,12 @@ impl fmt::Display for Proof {
             }
             (Grain::Operation, true) => {}
             (Grain::Operation, false) => f.write_str(" of what tasks share through asx")?,
+        }
+        if *timers {
+            f.write_str(", with time that stands still while tasks can run")?;
+        }
+        if *draws {
+            f.write_str(", with one outcome of each `random`")?;
         }
         match classes {
             1 => f.write_str(": one class")?,

@@ -59,10 +59,8 @@ pub(crate) struct Search<'a, F> {
     proof: Option<Proof>,
     /// All classes that the last strategy had to look at, if it has.
     exhausted: Option<Certificate>,
-    /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
-    cancels: bool,
-    faults: bool,
-    network: Faults,
+    /// What may happen in the runs that are made now.
+    freedom: Freedom,
     /// How schedules are chosen now, and where polls can be left.
     how: How,
     points: Points,
@@ -73,6 +71,7 @@ pub(crate) struct Search<'a, F> {
     /// The first run, if it passed, and where its polls could be left.
     first: Option<Seen>,
     first_points: Points,
+    first_freedom: Freedom,
     /// Where the runs that are made now end.
     until: Option<u64>,
     /// Whether they are written down just to be compared.
@@ -84,6 +83,36 @@ pub(crate) struct Search<'a, F> {
     work: (u64, Option<u64>),
     /// Cancels that were tried, of how many; faults; and faults of the network.
     coverage: [Option<(usize, usize)>; 3],
+}
+
+/// What may happen in a run besides one step after another.
+#[derive(Clone, Copy, Debug)]
+struct Freedom {
+    /// Whether tasks are cancelled, and whether there are faults.
+    cancels: bool,
+    faults: bool,
+    network: Faults,
+    /// How many cancels and faults there may be.
+    disturbances: usize,
+    /// Whether time may pass while tasks can run.
+    slow: bool,
+    /// Whether the strategy says what the program draws at random.
+    draws: bool,
+}
+
+impl Freedom {
+    const NONE: Freedom = Freedom {
+        cancels: false,
+        faults: false,
+        network: Faults::none(),
+        disturbances: usize::MAX,
+        slow: false,
+        draws: false,
+    };
+
+    fn is_disturbed(&self) -> bool {
+        self.cancels || self.faults || self.slow || !self.network.is_none()
+    }
 }
 
 /// Runs with a disturbance in other orders than the usual one, for each run without.
@@ -105,9 +134,6 @@ where
         let transparent = check.sharing == Sharing::OfAsx;
         let exhausted = None;
         let machine = machine(check, None);
-        let cancels = false;
-        let faults = false;
-        let network = Faults::none();
         let runs = 0;
         let until = None;
         let brief = false;
@@ -117,9 +143,7 @@ where
             runs,
             end,
             proof,
-            cancels,
-            faults,
-            network,
+            freedom: Freedom::NONE,
             how,
             points,
             exhausted,
@@ -127,6 +151,7 @@ where
             shares_more: false,
             first,
             first_points: points,
+            first_freedom: Freedom::NONE,
             until,
             brief,
             telling: Telling::default(),
@@ -163,13 +188,13 @@ where
         {
             if failure.is_none() && disturbs {
                 self.limit(share);
-                (self.cancels, self.faults) = (with_cancels, with_faults);
+                self.freedom =
+                    Freedom { cancels: with_cancels, faults: with_faults, ..Freedom::NONE };
                 failure = self.disturb_everywhere();
             }
         }
         if failure.is_none() && breaks {
             self.limit(share);
-            (self.cancels, self.faults) = (false, false);
             failure = self.break_network();
         }
         let failure = failure.or_else(|| self.repeat_first());
@@ -182,8 +207,9 @@ where
 
     /// Runs one schedule.
     pub(crate) fn replay(mut self, schedule: Schedule) -> Report {
-        (self.cancels, self.faults) = (self.check.cancels, self.check.faults);
-        self.network = self.check.network;
+        let Check { cancels, faults, network, exact_time, .. } = *self.check;
+        self.freedom = Freedom { cancels, faults, network, ..Freedom::NONE };
+        (self.freedom.slow, self.freedom.draws) = (!exact_time, true);
         let first = self.follow(&schedule);
         let log = self.machine.log();
         let made = log.schedule().deviations;
@@ -223,15 +249,15 @@ where
                 Some(Grain::Operation) if at_operations => None,
                 _ => self.explore_polls(),
             };
-            return match at_operations {
+            let failure = match at_operations {
                 true => failure.or_else(|| self.explore_operations()),
                 false => failure,
             };
+            return failure.or_else(|| self.slow_down());
         }
-        let is_random = !matches!(how, How::Dfs | How::Dpor | How::Bounded);
         match at_operations {
             // What is chosen at random need not be little.
-            true if is_random => (self.points, self.transparent) = (Points::All, false),
+            true if is_random(how) => (self.points, self.transparent) = (Points::All, false),
             true => self.at_operations(),
             false => self.at_polls(),
         }
@@ -257,7 +283,9 @@ where
         }
         let failure = self.with(How::Dpor, runs / 4);
         self.prove(Grain::Poll);
-        if failure.is_some() || self.proof.is_some() {
+        // A proof is of one outcome of each draw.
+        let is_proved = self.proof.is_some() && !self.machine.has_drawn();
+        if failure.is_some() || is_proved {
             return failure;
         }
         let rest = runs - self.runs.min(runs);
@@ -303,6 +331,28 @@ where
         failure
     }
 
+    /// Runs in which the machine is slow, if there are timers that come due before their time is
+    /// meant to: at every place in the usual order, then in others.
+    fn slow_down(&mut self) -> Option<Failure> {
+        if self.check.exact_time || !self.machine.is_timed() {
+            return None;
+        }
+        self.limit_work();
+        self.at_polls();
+        self.freedom = Freedom { slow: true, ..Freedom::NONE };
+        self.how = How::Bounded;
+        let share = self.check.runs.div_ceil(4);
+        let failure = self.try_all(Everywhere::options_first(), share);
+        let ways = [How::Random, if self.check.workers > 0 { How::Random } else { How::Pct(3) }];
+        let at_polls = || ways.iter().find_map(|how| self.with(*how, share.div_ceil(2)));
+        let failure = failure.or_else(at_polls);
+        let failure = failure.or_else(|| self.disturb_operations(share.div_ceil(2)));
+        if failure.is_none() {
+            self.freedom = Freedom::NONE;
+        }
+        failure
+    }
+
     /// Whether polls can be left: with workers the law says who goes on, and they cannot.
     fn has_points(&self) -> bool {
         fiber::EXISTS && self.check.workers == 0
@@ -323,16 +373,26 @@ where
     /// What was proved was so at this grain.
     fn prove(&mut self, grain: Grain) {
         let shares_anything = !self.transparent;
-        let proof = |Certificate { classes, hash }| Proof { grain, shares_anything, classes, hash };
+        let timers = self.machine.is_timed();
+        let draws = self.machine.has_drawn();
+        let proof = |Certificate { classes, hash }| Proof {
+            grain,
+            shares_anything,
+            timers,
+            draws,
+            classes,
+            hash,
+        };
         self.proof = self.exhausted.take().map(proof);
     }
 
     /// Whether the time is up, or there were as many runs as there may be.
     fn is_late(&mut self) -> bool {
-        let part = match (self.cancels, self.faults, self.network.is_none()) {
-            (true, ..) => "with cancels",
-            (_, true, _) => "with faults",
-            (_, _, false) => "with faults of the network",
+        let part = match self.freedom {
+            Freedom { cancels: true, .. } => "with cancels",
+            Freedom { faults: true, .. } => "with faults",
+            Freedom { slow: true, .. } => "with time that passes",
+            Freedom { network, .. } if !network.is_none() => "with faults of the network",
             _ => "in other orders",
         };
         self.telling.look(self.runs, part);
@@ -355,6 +415,8 @@ where
         // With workers no two steps are known to commute.
         let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
         self.how = if by_law { How::Dfs } else { how };
+        // All numbers that can be drawn are too many for who tries them all.
+        self.freedom.draws = is_random(self.how);
         match self.how {
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
             How::Random => self.try_all(Random::new(seed), most),
@@ -373,12 +435,13 @@ where
         self.at_polls();
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
-        let which = usize::from(self.faults);
+        let which = usize::from(self.freedom.faults);
         let counted = |machine: &Machine| [machine.cancels(), machine.faults()][which];
         self.coverage[which] = Some(counted(&self.machine));
         let most = self.check.runs.saturating_mul(OTHER_ORDERS);
         let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
-        let failure = failure.or_else(|| self.disturb_operations());
+        let share = self.check.runs.div_ceil(2);
+        let failure = failure.or_else(|| self.disturb_operations(share));
         // Other orders have other places, which count once all of them were run.
         let all = counted(&self.machine);
         if all.0 == all.1 {
@@ -389,15 +452,17 @@ where
         failure
     }
 
-    /// Disturbances between operations too, about one a run, in random orders.
-    fn disturb_operations(&mut self) -> Option<Failure> {
+    /// So many runs with disturbances between operations too, about one a run, in random orders.
+    fn disturb_operations(&mut self, runs: u64) -> Option<Failure> {
         if !self.has_points() || self.check.grain == Some(Grain::Poll) {
             return None;
         }
         (self.points, self.transparent) = (Points::All, false);
-        let share = self.check.runs.div_ceil(4);
+        self.freedom.disturbances = 1;
+        let share = runs.div_ceil(2);
         let failure = [How::Random, How::Pct(3)].iter().find_map(|how| self.with(*how, share));
         if failure.is_none() {
+            self.freedom.disturbances = usize::MAX;
             self.at_polls();
         }
         failure
@@ -408,7 +473,7 @@ where
     fn break_network(&mut self) -> Option<Failure> {
         let proof = self.proof;
         self.at_polls();
-        self.network = self.check.network;
+        self.freedom = Freedom { network: self.check.network, ..Freedom::NONE };
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         self.coverage[2] = Some(self.machine.network());
@@ -419,9 +484,9 @@ where
             _ => &[How::Random; 4],
         };
         let failure = failure.or_else(|| ways.iter().find_map(|how| self.with(*how, share)));
-        let failure = failure.or_else(|| self.disturb_operations());
+        let failure = failure.or_else(|| self.disturb_operations(self.check.runs.div_ceil(2)));
         if failure.is_none() {
-            self.network = Faults::none();
+            self.freedom = Freedom::NONE;
         }
         self.proof = proof;
         failure
@@ -438,8 +503,7 @@ where
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
                 break;
             }
-            let is_first =
-                self.runs == 0 && !self.cancels && !self.faults && self.network.is_none();
+            let is_first = self.runs == 0 && !self.freedom.is_disturbed();
             self.brief = is_first;
             let failure = self.once(&mut strategy, is_first);
             self.brief = false;
@@ -451,6 +515,7 @@ where
             if is_first {
                 self.first = Some(self.machine.seen(None));
                 self.first_points = self.points;
+                self.first_freedom = self.freedom;
                 if let Some(failure) = self.repeat_first() {
                     return Some(failure);
                 }
@@ -479,13 +544,11 @@ where
         let points = self.points;
         let transparent = self.transparent;
         let program = &self.check.program;
-        let cancels = self.cancels;
-        let faults = self.faults;
+        let Freedom { cancels, faults, network, disturbances, slow, draws } = self.freedom;
         let until = self.until;
         let brief = self.brief;
         let with = Plan { workers, tie_break, steps, grows, latency, ..Plan::default() };
-        let with = Plan { cancels, faults, ..with };
-        let network = self.network;
+        let with = Plan { cancels, faults, disturbances, slow, draws, ..with };
         let with = Plan { late_clocks, network, points, transparent, ..with };
         let plan = Plan { trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
@@ -520,12 +583,11 @@ where
     /// Makes the first run, which passed, again: a failure if it goes another way.
     fn repeat_first(&mut self) -> Option<Failure> {
         let first = self.first.take()?;
-        let disturbs = (self.cancels, self.faults, self.network);
-        (self.cancels, self.faults, self.network) = (false, false, Faults::none());
+        let freedom = std::mem::replace(&mut self.freedom, self.first_freedom);
         let points = std::mem::replace(&mut self.points, self.first_points);
         let again = self.again(&first.log);
         self.points = points;
-        (self.cancels, self.faults, self.network) = disturbs;
+        self.freedom = freedom;
         let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
         self.first = Some(first);
         failure
@@ -659,6 +721,7 @@ where
         self.machine = self.recording();
         let mut random = Random::new(seed);
         random.begin();
+        self.freedom.draws = true;
         let failure = self.once(&mut Some(Box::new(random)), true);
         let header = self.header(seed, &[("strategy", "random")]);
         let trace = Trace::of(&self.machine, header, failure.as_ref());
@@ -692,6 +755,11 @@ where
         let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
         machine(self.check, settings)
     }
+}
+
+/// Whether schedules are drawn, rather than tried one after another.
+fn is_random(how: How) -> bool {
+    !matches!(how, How::Mixed | How::Dfs | How::Dpor | How::Bounded)
 }
 
 fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {

@@ -10,7 +10,7 @@ use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"mixed\"`, \
                      `steps = 10000`, `time = \"2s\"`, `cancel = \"every await\"`, `faults`, \
-                     `late_clocks`, `network`, `virtual_workers = 2`, `transparent`, `native`, \
+                     `late_clocks`, `exact_time`, `network`, `virtual_workers = 2`, `transparent`, `native`, \
                      `workers = 4` and `lab`";
 
 const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
@@ -137,6 +137,7 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         }
         "faults" => quote!(.faults()),
         "late_clocks" => quote!(.late_clocks()),
+        "exact_time" => quote!(.exact_time()),
         "network" => quote!(.network(::asx::lab::Faults::all())),
         "virtual_workers" => {
             let workers = parse_workers(value(key, "2", input)?)?;

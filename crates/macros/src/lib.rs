@@ -82,6 +82,8 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///   cancel a run. Where there was a cancel, an error is as good as a value.
 /// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks
 ///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
+/// * `exact_time`: time stands still while anything can run. Unless set, it also passes then, in some
+///   of the runs, as on a machine that is busy.
 /// * `network`: then everything goes wrong that may in the simulated network on which `asx::net`
 ///   runs in the lab: segments come late or in pieces, connections break, and so on.
 /// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.

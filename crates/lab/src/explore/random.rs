@@ -3,7 +3,8 @@
 //! Each run draws from a stream of its own, made of the seed and the number of the run. Injected
 //! disturbances (cancels, faults) are the exception: about one in a run, wherever there is room for
 //! one, because a run that is disturbed everywhere does little of what it is for. Of faults of the
-//! network, which come in groups, there are about one, two and four in turns.
+//! network, which come in groups, there are about one, two and four in turns. In one run of four,
+//! half of the draws from many numbers are one of the two at the edges.
 //!
 //! *Guaranteed*: a schedule with `n` choices of at most `k` options is found with a probability of
 //! at least `k^-n` by each run.
@@ -82,6 +83,12 @@ impl Strategy for Random {
     }
 }
 
+/// Of so many numbers each is drawn often enough.
+const FEW: usize = 64;
+
+/// In one run of so many the edges of draws are tried.
+const EDGES: u64 = 4;
+
 /// The draws of one run after another.
 #[derive(Debug)]
 pub(super) struct Dice {
@@ -105,6 +112,9 @@ impl Dice {
     }
 
     pub(super) fn pick(&mut self, point: Point, count: usize) -> usize {
+        if let Some(edge) = self.edge(point, count) {
+            return edge;
+        }
         if !point.is_injected() {
             return self.rng.below(count);
         }
@@ -115,6 +125,18 @@ impl Dice {
         };
         let is_spared = self.rng.below(self.usual + 1) >= expected;
         if is_spared { 0 } else { 1 + self.rng.below(count - 1) }
+    }
+
+    /// The option at an edge of a draw from many numbers, in some runs: few of the others would
+    /// come upon it.
+    fn edge(&mut self, point: Point, count: usize) -> Option<usize> {
+        let edges = match point {
+            Point::Draw => [1, 2],
+            Point::Entropy if count > FEW => [0, count - 1],
+            _ => return None,
+        };
+        let is_tried = self.run % EDGES == 0 && self.rng.below(2) == 0;
+        is_tried.then(|| edges[self.rng.below(2)])
     }
 
     pub(super) fn end(&mut self) {

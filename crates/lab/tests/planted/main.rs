@@ -8,9 +8,11 @@
 
 mod cancel;
 mod data;
+mod draws;
 mod locks;
 mod messages;
 mod operations;
+mod slow;
 mod tasks;
 mod timing;
 mod wakes;
@@ -29,12 +31,14 @@ enum Twin {
     Passes,
 }
 
-/// A program, what it is found as, and by how many forced decisions at most.
+/// A program, what it is found as, and by how many forced decisions at most; and `exact_time` if
+/// it is right only where no machine is slow.
 macro_rules! planted {
-    ($test:ident: $program:ident, $kind:ident, $forced:literal, $twin:ident) => {
+    ($test:ident: $program:ident, $kind:ident, $forced:literal, $twin:ident $(, $time:ident)?) => {
         #[test]
         fn $test() {
-            let (bug, fixed) = (check($program::<true>), check($program::<false>));
+            let bug = check($program::<true>) $(.$time())?;
+            let fixed = check($program::<false>) $(.$time())?;
             let (kind, twin) = (asx_lab::Kind::$kind, crate::Twin::$twin);
             crate::judge(stringify!($program), bug, fixed, kind, $forced, twin);
         }
