@@ -123,6 +123,9 @@ pub(crate) enum Sharing {
 /// How many runs a check makes in all, for each without cancels and faults.
 const IN_ALL: u64 = 10;
 
+/// How long a check takes at most.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// More virtual workers than this tell nothing that fewer would not.
 const MOST_WORKERS: usize = 256;
 
@@ -147,6 +150,7 @@ pub struct Check<F> {
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
     pub(crate) exact_time: bool,
+    pub(crate) disturbances: usize,
     pub(crate) network: Faults,
     pub(crate) names: Names,
     pub(crate) sharing: Sharing,
@@ -195,6 +199,7 @@ where
         faults: false,
         late_clocks: false,
         exact_time: false,
+        disturbances: 2,
         network: Faults::none(),
         names: Names::default(),
         sharing: Sharing::ByGrain,
@@ -275,12 +280,18 @@ impl<F> Check<F> {
         self
     }
 
-    /// How long to search at most; for ever unless set, and a minute under `#[asx::test]`. The
-    /// runs without cancels and faults, those with cancels, those with faults and those with faults
-    /// of the network have equal shares of it.
+    /// How long to search at most; ten seconds unless set. The runs without cancels and faults,
+    /// those with cancels, those with faults, those with faults of the network, and those with
+    /// several of these have equal shares of it. The report says if this has ended the check
+    /// ([`Report::stopped`]).
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// How long it may take.
+    pub(crate) fn longest(&self) -> Duration {
+        self.time.unwrap_or(LONGEST)
     }
 
     /// Says that tasks share nothing but channels, locks and other things of asx, so that polls
@@ -360,7 +371,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has each task cancelled at each of its awaits as well, one cancel a run: as soon as it
+    /// Has each task cancelled at each of its awaits as well, one cancel a run and then
+    /// [two](Check::disturbances): as soon as it
     /// waits, once and twice, and as late as can be, when it is about to go on. That is after the
     /// runs without, in the usual order, and then in others without preemptions. A program that was
     /// cancelled may answer with an error.
@@ -369,7 +381,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has something go wrong wherever it may, one fault a run, after the runs without:
+    /// Has something go wrong wherever it may, one fault a run and then
+    /// [two](Check::disturbances), after the runs without:
     /// * where the program says so, with [`Cx::fault`];
     /// * after each poll of a task that waits: it is woken for nothing, and must not mind;
     /// * when time moves on, with [`late_clocks`](Check::late_clocks).
@@ -426,6 +439,29 @@ impl<F> Check<F> {
     /// its address bound.
     pub fn host(mut self, name: &str, address: impl Into<IpAddr>) -> Self {
         self.names.add(name, address.into());
+        self
+    }
+
+    /// How many cancels and faults there may be in a run, of all kinds that the check asks for
+    /// ([`cancel_at_every_await`](Check::cancel_at_every_await), [`faults`](Check::faults),
+    /// [`network`](Check::network)); two unless set. Each is tried alone first. Then follow runs
+    /// with two of them in the usual order, as many as there is time for, and random ones with
+    /// about so many. A quarter of all [runs](Check::total) is kept for these. With 1 there are
+    /// none.
+    ///
+    /// ```
+    /// use asx::{Cx, lab::check};
+    /// let program = async |cx: Cx| {
+    ///     let is_full = cx.fault("disk full");
+    ///     cx.yield_now().await;
+    ///     assert!(!is_full || !cx.fault("no route"), "no copy is left");
+    /// };
+    /// assert!(check(program).faults().disturbances(1).run().failure.is_none());
+    /// let found = check(program).faults().run().failure.expect("both may happen");
+    /// assert_eq!(found.words.len(), 2, "{found}");
+    /// ```
+    pub fn disturbances(mut self, times: usize) -> Self {
+        self.disturbances = times;
         self
     }
 
@@ -554,4 +590,17 @@ const STALE: &str = "the token is stale: run the test without ASX_REPLAY";
 /// What is to be replayed, says who started the tests.
 pub(crate) fn replayed() -> Option<String> {
     std::env::var("ASX_REPLAY").ok().filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_takes_ten_seconds_at_most_unless_told_otherwise() {
+        let check = check(async |_: Cx| ());
+        assert_eq!(check.longest(), Duration::from_secs(10));
+        let minute = Duration::from_secs(60);
+        assert_eq!(check.time(minute).longest(), minute);
+    }
 }

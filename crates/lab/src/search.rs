@@ -19,6 +19,7 @@ use crate::explore::{
     Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
+use crate::fault_pairs::Pairs;
 use crate::fault_sweep::Everywhere;
 use crate::fiber;
 use crate::found::{Found, Proof, Report, Stopped};
@@ -81,6 +82,10 @@ pub(crate) struct Search<'a, F> {
     stopped: Option<Stopped>,
     /// Steps of all runs, and how many there may be in this part of the search.
     work: (u64, Option<u64>),
+    /// Steps of all runs when the clock was last looked at, and how many runs are kept for a later
+    /// part of the search.
+    looked: u64,
+    reserve: u64,
     /// Cancels that were tried, of how many; faults; and faults of the network.
     coverage: [Option<(usize, usize)>; 3],
 }
@@ -114,6 +119,12 @@ impl Freedom {
         self.cancels || self.faults || self.slow || !self.network.is_none()
     }
 }
+
+/// One of so many runs is kept for those with several disturbances.
+const RESERVE: u64 = 4;
+
+/// So many steps are taken between two looks at the clock.
+const STEPS_A_LOOK: u64 = 256;
 
 /// Runs with a disturbance in other orders than the usual one, for each run without.
 const OTHER_ORDERS: u64 = 100;
@@ -157,6 +168,8 @@ where
             telling: Telling::default(),
             stopped: None,
             work: (0, None),
+            looked: 0,
+            reserve: 0,
             coverage,
         }
     }
@@ -175,14 +188,20 @@ where
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let Check { cancels, faults, time, network, .. } = *self.check;
+        let Check { cancels, faults, network, .. } = *self.check;
         let breaks = !network.is_none();
+        let disturbs = cancels || faults || breaks;
+        let several = disturbs && self.check.disturbances > 1;
         // Cancels and faults get as much of the time as the orders without.
-        let shares = 1 + [cancels, faults, breaks].into_iter().map(u32::from).sum::<u32>();
-        let share = time.map(|time| time / shares);
+        let parts = [cancels, faults, breaks, several];
+        let shares = 1 + parts.into_iter().map(u32::from).sum::<u32>();
+        let share = self.check.longest() / shares;
         self.limit(share);
         let mut failure = self.explore();
         self.work.1 = None;
+        if several {
+            self.reserve = self.check.most_runs() / RESERVE;
+        }
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
@@ -196,6 +215,11 @@ where
         if failure.is_none() && breaks {
             self.limit(share);
             failure = self.break_network();
+        }
+        if failure.is_none() && several {
+            self.limit(share);
+            self.reserve = 0;
+            failure = self.disturb_together();
         }
         let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
@@ -236,8 +260,8 @@ where
         self.work.1 = (!self.check.is_large).then_some(self.work.0 + WORK);
     }
 
-    fn limit(&mut self, time: Option<Duration>) {
-        self.end = time.and_then(|time| Instant::now().checked_add(time));
+    fn limit(&mut self, time: Duration) {
+        self.end = Instant::now().checked_add(time);
     }
 
     fn explore(&mut self) -> Option<Failure> {
@@ -389,6 +413,7 @@ where
     /// Whether the time is up, or there were as many runs as there may be.
     fn is_late(&mut self) -> bool {
         let part = match self.freedom {
+            Freedom { disturbances: 2..usize::MAX, .. } => "with several disturbances",
             Freedom { cancels: true, .. } => "with cancels",
             Freedom { faults: true, .. } => "with faults",
             Freedom { slow: true, .. } => "with time that passes",
@@ -400,13 +425,23 @@ where
         if self.work.1.is_some_and(|most| self.work.0 >= most) {
             return true;
         }
-        let stopped = match self.end {
-            _ if self.runs >= most => Some(Stopped::Runs(most)),
-            Some(end) if Instant::now() >= end => self.check.time.map(Stopped::Time),
-            _ => None,
+        let is_over = self.is_time_over();
+        let stopped = match self.runs >= most - self.reserve {
+            true => Some(Stopped::Runs(most)),
+            false => is_over.then(|| Stopped::Time(self.check.longest())),
         };
         self.stopped = self.stopped.or(stopped);
         stopped.is_some()
+    }
+
+    /// Whether this part of the search has taken as long as it may. Most runs are so short that the
+    /// clock is not looked at after each of them.
+    fn is_time_over(&mut self) -> bool {
+        if self.runs > 0 && self.work.0 < self.looked + STEPS_A_LOOK {
+            return false;
+        }
+        self.looked = self.work.0;
+        self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Runs what a strategy chooses, so many times at most.
@@ -417,12 +452,16 @@ where
         self.how = if by_law { How::Dfs } else { how };
         // All numbers that can be drawn are too many for who tries them all.
         self.freedom.draws = is_random(self.how);
+        let times = match self.freedom.disturbances {
+            usize::MAX => 1,
+            times => times,
+        };
         match self.how {
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
-            How::Random => self.try_all(Random::new(seed), most),
+            How::Random => self.try_all(Random::new(seed).disturbing(times), most),
             How::Uniform => self.try_all(Uniform::new(seed), most),
             How::Pos => self.try_all(Pos::new(seed), most),
-            How::Pct(depth) => self.try_all(Pct::new(seed, depth), most),
+            How::Pct(depth) => self.try_all(Pct::new(seed, depth).disturbing(times), most),
             How::Dfs => self.try_all(Dfs::new(), most),
             How::Bounded => self.try_all(Bounded::new(Limits::NONE, most), most),
         }
@@ -452,17 +491,42 @@ where
         failure
     }
 
-    /// So many runs with disturbances between operations too, about one a run, in random orders.
+    /// Cancels and faults of all kinds, several in a run: two in the usual order, then in others.
+    fn disturb_together(&mut self) -> Option<Failure> {
+        let Check { cancels, faults, network, disturbances, runs, seed, .. } = *self.check;
+        let proof = self.proof;
+        self.at_polls();
+        self.freedom = Freedom { cancels, faults, network, disturbances, ..Freedom::NONE };
+        self.how = How::Bounded;
+        let pairs = runs.saturating_mul(2);
+        let failure = self.try_all(Pairs::new(seed, pairs), pairs);
+        let ways = [How::Random, if self.check.workers > 0 { How::Random } else { How::Pct(3) }];
+        let share = runs.div_ceil(4);
+        let others = || ways.iter().find_map(|how| self.with(*how, share));
+        let failure = failure.or_else(others).or_else(|| self.disturb_operations(share));
+        if failure.is_none() {
+            self.freedom = Freedom::NONE;
+        }
+        self.proof = proof;
+        failure
+    }
+
+    /// So many runs with disturbances between operations too, about one a run unless there
+    /// may be several, in random orders.
     fn disturb_operations(&mut self, runs: u64) -> Option<Failure> {
         if !self.has_points() || self.check.grain == Some(Grain::Poll) {
             return None;
         }
         (self.points, self.transparent) = (Points::All, false);
-        self.freedom.disturbances = 1;
+        // Strategies that look at all orders of polls know how many there are to be; these do not.
+        let disturbances = self.freedom.disturbances;
+        if disturbances == usize::MAX {
+            self.freedom.disturbances = 1;
+        }
         let share = runs.div_ceil(2);
         let failure = [How::Random, How::Pct(3)].iter().find_map(|how| self.with(*how, share));
         if failure.is_none() {
-            self.freedom.disturbances = usize::MAX;
+            self.freedom.disturbances = disturbances;
             self.at_polls();
         }
         failure

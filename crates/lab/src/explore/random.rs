@@ -38,6 +38,12 @@ impl Random {
     pub fn new(seed: u64) -> Random {
         Random { dice: Dice::new(seed), options: 1.0, sum: 0.0, progress: Progress::default() }
     }
+
+    /// The same with about so many cancels and faults in a run, wherever there is room for them;
+    /// one unless set.
+    pub fn disturbing(self, times: usize) -> Random {
+        Random { dice: self.dice.disturbing(times), ..self }
+    }
 }
 
 impl Strategy for Random {
@@ -98,11 +104,18 @@ pub(super) struct Dice {
     /// How many disturbances were possible in this run, and how many usually are.
     room: usize,
     usual: usize,
+    /// How many there are to be in a run.
+    wanted: usize,
 }
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Dice {
-        Dice { seed, run: 0, rng: DetRng::new(seed, 0), room: 0, usual: 4 }
+        Dice { seed, run: 0, rng: DetRng::new(seed, 0), room: 0, usual: 4, wanted: 1 }
+    }
+
+    /// The same with about so many disturbances in a run.
+    pub(super) fn disturbing(self, times: usize) -> Dice {
+        Dice { wanted: times, ..self }
     }
 
     pub(super) fn begin(&mut self) {
@@ -120,8 +133,8 @@ impl Dice {
         }
         self.room += 1;
         let expected = match point {
-            Point::Network => 1 << (self.run % 3),
-            _ => 1,
+            Point::Network if self.wanted == 1 => 1 << (self.run % 3),
+            _ => self.wanted,
         };
         let is_spared = self.rng.below(self.usual + 1) >= expected;
         if is_spared { 0 } else { 1 + self.rng.below(count - 1) }

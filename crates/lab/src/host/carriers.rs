@@ -29,6 +29,11 @@ impl Driver for LabHost {
 
     fn pick(&self, place: (u64, u64), count: usize) -> usize {
         let Some(mut state) = self.state.here() else { return 0 };
+        // Alone, there are as many as the settings of the network say.
+        let is_alone = !state.plan.cancels && !state.plan.faults;
+        if !is_alone && state.faults.count >= state.plan.disturbances {
+            return 0;
+        }
         let picked = state.pick(Point::Network, count);
         // After a first fault the program is another one: its places are not those to cover.
         if state.asks && state.faults.count == 0 {

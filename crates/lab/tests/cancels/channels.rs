@@ -8,7 +8,7 @@ use asx_runtime::channel::broadcast::ListenError;
 use asx_runtime::channel::{self, Receiver, SendError};
 use asx_runtime::{Cancelled, Cx, Scope, select};
 
-use super::{Count, holds, holds_in_exact_time, pause};
+use super::{Count, holds, holds_in_exact_time, holds_with_one_cancel, pause};
 
 /// The numbers that came, and those that were accepted.
 #[derive(Clone, Default)]
@@ -83,7 +83,7 @@ fn bounded_loses_and_doubles_nothing() {
 
 #[test]
 fn reserved_slots_come_back() {
-    holds(async |cx: Cx| {
+    holds_with_one_cancel(async |cx: Cx| {
         let (tx, mut rx) = channel::bounded::<u32>(2);
         let ended = cx
             .scope(async |s: Scope<Cancelled>| {

@@ -34,6 +34,16 @@ where
     passes(&cancelled, &check(&program).exact_time().faults());
 }
 
+/// The same for a program that waits for one of two tasks, which are not both to be cancelled.
+fn holds_with_one_cancel<F, B>(program: F)
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    let cancelled = check(&program).disturbances(1).cancel_at_every_await();
+    passes(&cancelled, &check(&program).faults());
+}
+
 /// The same, with cancels at poll grain only, for a program of which a part that was begun must be
 /// done.
 fn holds_at_polls<F, B>(program: F)

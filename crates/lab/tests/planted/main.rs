@@ -12,6 +12,7 @@ mod draws;
 mod locks;
 mod messages;
 mod operations;
+mod pairs;
 mod slow;
 mod tasks;
 mod timing;
