@@ -65,6 +65,8 @@ pub enum How {
     Pos,
     /// By random priorities that change at so many places.
     Pct(usize),
+    /// At random, from where something new was seen in a run before.
+    Guided,
     /// All schedules.
     Dfs,
     /// One schedule of each class.
@@ -81,6 +83,7 @@ impl fmt::Display for How {
             How::Uniform => f.write_str("uniform"),
             How::Pos => f.write_str("pos"),
             How::Pct(depth) => write!(f, "pct({depth})"),
+            How::Guided => f.write_str("guided"),
             How::Dfs => f.write_str("dfs"),
             How::Dpor => f.write_str("dpor"),
             How::Bounded => f.write_str("bounded"),
@@ -446,7 +449,7 @@ impl<F> Check<F> {
     /// ([`cancel_at_every_await`](Check::cancel_at_every_await), [`faults`](Check::faults),
     /// [`network`](Check::network)); two unless set. Each is tried alone first. Then follow runs
     /// with two of them in the usual order, as many as there is time for, and random ones with
-    /// about so many. A quarter of all [runs](Check::total) is kept for these. With 1 there are
+    /// about so many. An eighth of all [runs](Check::total) is kept for these. With 1 there are
     /// none.
     ///
     /// ```

@@ -159,7 +159,23 @@ impl Report {
         ];
         let mut tried = disturbed.iter().filter_map(|(count, what)| Some((count.as_ref()?, what)));
         tried.try_for_each(|((tried, all), what)| write!(f, "; {tried} of {all} {what} tried"))?;
-        self.stopped.map_or(Ok(()), |stopped| write!(f, "; {stopped}"))
+        if let Some(stopped) = self.stopped {
+            write!(f, "; {stopped}")?;
+        }
+        self.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
+    }
+
+    /// How to look further, if there is more to see.
+    fn advice(&self) -> Option<&'static str> {
+        match self.stopped {
+            Some(Stopped::Runs(_)) => Some("`total` allows more"),
+            Some(Stopped::Time(_)) => Some("`time` allows more"),
+            None if self.proof.is_some() => None,
+            None => Some(
+                "not all orders were run: `runs` has more of them tried, and `how(How::Pct(5))` \
+                 deeper ones",
+            ),
+        }
     }
 }
 

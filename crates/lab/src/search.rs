@@ -15,8 +15,8 @@ use asx_trace::Header;
 
 use crate::check::{Check, Grain, How, Judged, Sharing};
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Points, Pos, Random, Replay,
-    Schedule, Strategy, Uniform, shrink,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points, Pos, Random,
+    Replay, Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
 use crate::fault_pairs::Pairs;
@@ -120,8 +120,9 @@ impl Freedom {
     }
 }
 
-/// One of so many runs is kept for those with several disturbances.
-const RESERVE: u64 = 4;
+/// One of so many runs is kept for those in which the machine is slow, and one for those with
+/// several disturbances.
+const RESERVE: u64 = 8;
 
 /// So many steps are taken between two looks at the clock.
 const STEPS_A_LOOK: u64 = 256;
@@ -192,16 +193,17 @@ where
         let breaks = !network.is_none();
         let disturbs = cancels || faults || breaks;
         let several = disturbs && self.check.disturbances > 1;
+        let slows = self.check.how == How::Mixed && !self.check.exact_time;
         // Cancels and faults get as much of the time as the orders without.
-        let parts = [cancels, faults, breaks, several];
+        let parts = [cancels, faults, breaks, slows, several];
         let shares = 1 + parts.into_iter().map(u32::from).sum::<u32>();
         let share = self.check.longest() / shares;
         self.limit(share);
         let mut failure = self.explore();
         self.work.1 = None;
-        if several {
-            self.reserve = self.check.most_runs() / RESERVE;
-        }
+        // What comes after those with one cancel or fault.
+        let each = self.check.most_runs() / RESERVE;
+        self.reserve = each * (u64::from(slows && self.machine.is_timed()) + u64::from(several));
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
@@ -215,6 +217,12 @@ where
         if failure.is_none() && breaks {
             self.limit(share);
             failure = self.break_network();
+        }
+        if failure.is_none() && slows {
+            self.limit(share);
+            self.reserve = each * u64::from(several);
+            failure = self.slow_down();
+            self.work.1 = None;
         }
         if failure.is_none() && several {
             self.limit(share);
@@ -277,7 +285,7 @@ where
                 true => failure.or_else(|| self.explore_operations()),
                 false => failure,
             };
-            return failure.or_else(|| self.slow_down());
+            return failure;
         }
         match at_operations {
             // What is chosen at random need not be little.
@@ -318,7 +326,8 @@ where
             return self.with(How::Random, rest);
         }
         let random = [How::Random, How::Pos, How::Pct(3), How::Uniform];
-        random.into_iter().find_map(|how| self.with(how, rest.div_ceil(4)))
+        let failure = random.into_iter().find_map(|how| self.with(how, rest.div_ceil(6)));
+        failure.or_else(|| self.with(How::Guided, rest / 3))
     }
 
     /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
@@ -341,11 +350,11 @@ where
             failure = self.with(How::Dpor, share);
         }
         self.prove(Grain::Operation);
-        for (how, most) in [(How::Random, share / 2), (How::Pct(3), share / 2)] {
+        for how in [How::Random, How::Pct(3), How::Guided] {
             if failure.is_none() && !self.is_late() {
                 // Whatever else they share is not known to the proof.
                 (self.points, self.transparent) = (Points::All, false);
-                failure = self.with(how, most);
+                failure = self.with(how, share / 3);
             }
         }
         self.proof = self.proof.or(proof);
@@ -362,6 +371,7 @@ where
             return None;
         }
         self.limit_work();
+        let proof = self.proof;
         self.at_polls();
         self.freedom = Freedom { slow: true, ..Freedom::NONE };
         self.how = How::Bounded;
@@ -374,6 +384,7 @@ where
         if failure.is_none() {
             self.freedom = Freedom::NONE;
         }
+        self.proof = proof;
         failure
     }
 
@@ -462,6 +473,7 @@ where
             How::Uniform => self.try_all(Uniform::new(seed), most),
             How::Pos => self.try_all(Pos::new(seed), most),
             How::Pct(depth) => self.try_all(Pct::new(seed, depth).disturbing(times), most),
+            How::Guided => self.try_all(Guided::new(seed).disturbing(times), most),
             How::Dfs => self.try_all(Dfs::new(), most),
             How::Bounded => self.try_all(Bounded::new(Limits::NONE, most), most),
         }

@@ -13,8 +13,8 @@ const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"
                      `late_clocks`, `disturbances = 2`, `exact_time`, `network`, `virtual_workers = 2`, `transparent`, `native`, \
                      `workers = 4` and `lab`";
 
-const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
-                          \"dpor\" and \"bounded\"";
+const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \
+                          \"guided\", \"dfs\", \"dpor\" and \"bounded\"";
 
 /// How a test is to be run.
 #[derive(Default)]
@@ -170,6 +170,7 @@ fn strategy(literal: &LitStr) -> Result<TokenStream> {
         "random" => quote!(Random),
         "uniform" => quote!(Uniform),
         "pos" => quote!(Pos),
+        "guided" => quote!(Guided),
         "dfs" => quote!(Dfs),
         "dpor" => quote!(Dpor),
         "bounded" => quote!(Bounded),

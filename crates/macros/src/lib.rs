@@ -75,7 +75,7 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// * `total = 10000`: how many runs at most in all; ten times as many as `seeds` unless set.
 /// * `seed = 7`: where random choices come from; 0 unless set.
 /// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
-///   `dfs`, `dpor`, `bounded`.
+///   `guided`, `dfs`, `dpor`, `bounded`.
 /// * `steps = 10000`: how many polls a run may take before it counts as endless.
 /// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. Ten seconds
 ///   unless set.

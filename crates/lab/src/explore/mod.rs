@@ -21,6 +21,7 @@
 //! | [`Uniform`] | deep orders of long tasks | never |
 //! | [`Pos`] | rare orders of dependent steps | never |
 //! | [`Pct`] | bugs of small depth among many tasks, with a known probability | never |
+//! | [`Guided`] | what takes many steps that show in what tasks do next | never |
 //! | [`Dfs`] | everything, one by one | with a [`Certificate`] |
 //! | [`Dpor`] | everything, one run for each class of equal runs | with a [`Certificate`] |
 //! | [`Bounded`] | everything with few preemptions and few cancels, then with more | maybe |
@@ -46,6 +47,7 @@ mod bounded;
 mod decisions;
 mod dfs;
 mod dpor;
+mod guided;
 mod index;
 mod pct;
 mod place;
@@ -63,6 +65,7 @@ pub use bounded::{Bounded, Limits};
 pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
+pub use guided::Guided;
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::Random;

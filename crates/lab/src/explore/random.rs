@@ -148,7 +148,7 @@ impl Dice {
             Point::Entropy if count > FEW => [0, count - 1],
             _ => return None,
         };
-        let is_tried = self.run % EDGES == 0 && self.rng.below(2) == 0;
+        let is_tried = self.run.is_multiple_of(EDGES) && self.rng.below(2) == 0;
         is_tried.then(|| edges[self.rng.below(2)])
     }
 

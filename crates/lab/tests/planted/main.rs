@@ -18,10 +18,13 @@ mod tasks;
 mod timing;
 mod wakes;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use asx_lab::{Check, Judged, Kind};
 use asx_runtime::Cx;
+
+/// All of a program without its bug is to be run, however busy the machine is.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What is known of the program without the bug.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +72,7 @@ fn judge<F, G, B, C>(
     C: Future<Output: Judged>,
 {
     find(name, &bug, kind, forced);
-    let report = fixed.run();
+    let report = fixed.time(MINUTE).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     assert_eq!(report.proof.is_some(), twin == Twin::Proved, "{name}, fixed: {report}");
 }
@@ -82,7 +85,7 @@ where
     C: Future<Output: Judged>,
 {
     find(name, &bug, kind, 2);
-    let report = fixed.run();
+    let report = fixed.time(MINUTE).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     let (tried, all) = report.cancels.expect("cancels were asked for");
     assert_eq!(tried, all, "{name}, fixed: {report}");
