@@ -28,7 +28,7 @@ use crate::machine::Plan;
 use crate::net::{Driver, SimNet, is_carrier};
 use crate::std_locks::{self, Word};
 use crate::thread_bound::Own;
-use crate::watch::Pulse;
+use crate::watch::{Pulse, TaskList};
 use crate::workers::Lanes;
 pub(crate) use step::{Pause, Stepped};
 use task_names::{Born, Known};
@@ -132,6 +132,8 @@ pub(crate) struct State {
     /// Whether there may be something wrong with the last step: this, or that its task has not
     /// looked for long whether it was asked to stop.
     alarm: bool,
+    /// The same for who watches from outside.
+    list: Arc<TaskList>,
     /// The names of those that have one, by number.
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
@@ -185,12 +187,14 @@ impl LabHost {
     /// For a program of this name.
     pub(crate) fn new(name: &str, is_recorded: bool) -> Arc<LabHost> {
         std_locks::install();
+        let pulse = Pulse::new(name);
+        let state = State { list: pulse.tasks(), ..State::default() };
         Arc::new_cyclic(|me: &Weak<LabHost>| LabHost {
             now: AtomicU64::new(0),
             is_recorded,
             timed: AtomicBool::new(false),
-            state: Own::new(State::default()),
-            pulse: Pulse::new(name),
+            state: Own::new(state),
+            pulse,
             called: AtomicBool::new(false),
             elsewhere: AtomicBool::new(false),
             late: Mutex::default(),
@@ -307,6 +311,12 @@ impl LabHost {
     /// Has `disturb` ask a task to stop, or wake it: a step of who does that.
     pub(crate) fn disturb(&self, disturb: impl FnOnce()) {
         self.outside(DISTURBER, true, disturb);
+    }
+
+    /// What a task is called, as who watches from outside knows it.
+    #[cfg(test)]
+    pub(crate) fn called_from_outside(&self, id: u64) -> Option<String> {
+        self.pulse.tasks().called(id)
     }
 
     /// Whether there was ever a timer, in this run or in one before.

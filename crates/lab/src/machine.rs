@@ -839,4 +839,36 @@ mod tests {
         assert!(machine.run(&mut strategy, plan, program, |(), _| None).is_none());
         assert_eq!(machine.parts.host.state().current, 0);
     }
+
+    #[test]
+    fn tasks_are_called_the_same_by_who_watches_from_outside() {
+        let mut machine = Machine::new("a check", Settings::default());
+        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(Random::new(1)));
+        let plan = Plan { steps: 1000, latency: 10, ..Plan::default() };
+        let program = async |cx: Cx| {
+            let nested = async |cx: Cx| {
+                cx.scope(async |s| {
+                    s.task("feed").spawn(async |_cx: Cx| Ok(()));
+                    Ok::<_, asx_runtime::Cancelled>(())
+                })
+                .await
+            };
+            cx.scope(async |s| {
+                s.spawn(nested);
+                s.spawn(nested);
+                Ok::<_, asx_runtime::Cancelled>(())
+            })
+            .await
+        };
+        for _ in 0..20 {
+            let failure = machine.run(&mut strategy, plan, program, |_, _| None);
+            assert!(failure.is_none(), "{failure:?}");
+            let tasks = machine.tasks();
+            assert_eq!(tasks.len(), 5);
+            assert!(tasks.iter().any(|(_, _, called)| called == "feed (main/2/1)"), "{tasks:?}");
+            for (id, _, called) in tasks {
+                assert_eq!(machine.parts.host.called_from_outside(id), Some(called));
+            }
+        }
+    }
 }
