@@ -85,8 +85,8 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
 /// * `disturbances = 2`: how many cancels and faults there may be in a run, after each was tried
 ///   alone; 2 unless set.
-/// * `exact_time`: time stands still while anything can run. Unless set, it also passes then, in some
-///   of the runs, as on a machine that is busy.
+/// * `exact_time`: time stands still while anything can run. Unless set, it also passes then, in
+///   some of the runs, as on a machine that is busy.
 /// * `network`: then everything goes wrong that may in the simulated network on which `asx::net`
 ///   runs in the lab: segments come late or in pieces, connections break, and so on.
 /// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.

@@ -1,10 +1,10 @@
 //! Random walks that go on from where something new was seen: coverage-guided fuzzing of schedules.
 //!
-//! A walk that has to take the same side of a coin twenty times never gets there. But a program that
-//! is on the way often shows it: a task takes a step while another is where it was never seen at
-//! that step. So the beginning of such a run is kept, and later runs begin with what was kept and go
-//! on at random. With what is new counted in this way, each turn of the coin is looked for by
-//! itself.
+//! A walk that has to take the same side of a coin twenty times never gets there. But a program
+//! that is on the way often shows it: a task takes a step while another is where it was never seen
+//! at that step. So the beginning of such a run is kept, and later runs begin with what was kept
+//! and go on at random. With what is new counted in this way, each turn of the coin is looked for
+//! by itself.
 //!
 //! What counts as new is a pair: a step of a task by its number, and another task that could have
 //! gone, by how many steps it has taken. What is kept ends right before the first step that is new,

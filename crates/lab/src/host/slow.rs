@@ -1,8 +1,8 @@
 //! A machine that is slow: time that passes while tasks can run.
 //!
-//! Elsewhere time stands still in the lab until nothing can run, as if polls took none. On a machine
-//! that is busy it does not: a timer comes due before the work that it was to wait for, though that
-//! was ready. In runs with [`Plan::slow`](crate::machine::Plan::slow) the strategy is asked before
+//! Elsewhere time stands still in the lab until nothing can run, as if polls took none. On a
+//! machine that is busy it does not: a timer comes due before the work that it was to wait for,
+//! though that was ready. In runs with [`Plan::slow`](crate::machine::Plan::slow) the strategy is asked before
 //! each step whether that happens, and how much time it takes.
 
 use std::borrow::Cow;
