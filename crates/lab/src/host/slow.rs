@@ -2,8 +2,8 @@
 //!
 //! Elsewhere time stands still in the lab until nothing can run, as if polls took none. On a
 //! machine that is busy it does not: a timer comes due before the work that it was to wait for,
-//! though that was ready. In runs with [`Plan::slow`](crate::machine::Plan::slow) the strategy is asked before
-//! each step whether that happens, and how much time it takes.
+//! though that was ready. In runs with [`Plan::slow`](crate::machine::Plan::slow) the strategy is
+//! asked before each step whether that happens, and how much time it takes.
 
 use std::borrow::Cow;
 use std::time::Duration;
