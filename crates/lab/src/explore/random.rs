@@ -156,3 +156,26 @@ impl Dice {
         self.usual = (self.usual + self.room).div_ceil(2);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_about_as_many_disturbances_as_are_wanted() {
+        for wanted in 1..=4 {
+            let mut random = Random::new(5).disturbing(wanted);
+            let mut made = 0;
+            for run in 0..2000 {
+                assert!(random.begin());
+                let picks = (0..40).filter(|_| random.pick(Point::Cancel, 3) > 0).count();
+                // How much room there is in a run is learnt in the first few.
+                made += if run < 10 { 0 } else { picks };
+                random.end(Verdict::Passed);
+            }
+            let mean = made as f64 / 1990.0;
+            let expected = wanted as f64;
+            assert!((mean - expected).abs() < 0.2 * expected, "{mean} of {wanted}");
+        }
+    }
+}
