@@ -377,6 +377,7 @@ mod lab {
             assert!(late.iter().all(Result::is_err), "{late:?}");
             Ok::<_, Cancelled>(())
         })
+        .exact_time()
         .run();
         assert!(report.failure.is_none(), "{:?}", report.failure);
     }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex as StdMutex};
+use std::time::Duration;
 
 use asx::channel::{bounded, watch};
 use asx::lab::{Grain, How, check};
@@ -191,6 +192,8 @@ fn outcomes(program: &Program, how: How, runs: u64) -> (BTreeSet<Outcome>, bool)
     .how(how)
     .grain(Grain::Operation)
     .runs(runs)
+    // All of them, however busy the machine is.
+    .time(Duration::from_secs(600))
     .run();
     assert!(report.failure.is_none(), "{program:?}: {report}");
     (seen.into_inner().unwrap(), report.proof.is_some())

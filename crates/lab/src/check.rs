@@ -65,6 +65,8 @@ pub enum How {
     Pos,
     /// By random priorities that change at so many places.
     Pct(usize),
+    /// At random, from where something new was seen in a run before.
+    Guided,
     /// All schedules.
     Dfs,
     /// One schedule of each class.
@@ -81,6 +83,7 @@ impl fmt::Display for How {
             How::Uniform => f.write_str("uniform"),
             How::Pos => f.write_str("pos"),
             How::Pct(depth) => write!(f, "pct({depth})"),
+            How::Guided => f.write_str("guided"),
             How::Dfs => f.write_str("dfs"),
             How::Dpor => f.write_str("dpor"),
             How::Bounded => f.write_str("bounded"),
@@ -123,6 +126,9 @@ pub(crate) enum Sharing {
 /// How many runs a check makes in all, for each without cancels and faults.
 const IN_ALL: u64 = 10;
 
+/// How long a check takes at most.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// More virtual workers than this tell nothing that fewer would not.
 const MOST_WORKERS: usize = 256;
 
@@ -146,6 +152,8 @@ pub struct Check<F> {
     pub(crate) cancels: bool,
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
+    pub(crate) exact_time: bool,
+    pub(crate) disturbances: usize,
     pub(crate) network: Faults,
     pub(crate) names: Names,
     pub(crate) sharing: Sharing,
@@ -193,6 +201,8 @@ where
         cancels: false,
         faults: false,
         late_clocks: false,
+        exact_time: false,
+        disturbances: 2,
         network: Faults::none(),
         names: Names::default(),
         sharing: Sharing::ByGrain,
@@ -273,12 +283,18 @@ impl<F> Check<F> {
         self
     }
 
-    /// How long to search at most; for ever unless set, and a minute under `#[asx::test]`. The
-    /// runs without cancels and faults, those with cancels, those with faults and those with faults
-    /// of the network have equal shares of it.
+    /// How long to search at most; ten seconds unless set. The runs without cancels and faults,
+    /// those with cancels, those with faults, those with faults of the network, and those with
+    /// several of these have equal shares of it. The report says if this has ended the check
+    /// ([`Report::stopped`]).
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// How long it may take.
+    pub(crate) fn longest(&self) -> Duration {
+        self.time.unwrap_or(LONGEST)
     }
 
     /// Says that tasks share nothing but channels, locks and other things of asx, so that polls
@@ -358,7 +374,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has each task cancelled at each of its awaits as well, one cancel a run: as soon as it
+    /// Has each task cancelled at each of its awaits as well, one cancel a run and then
+    /// [two](Check::disturbances): as soon as it
     /// waits, once and twice, and as late as can be, when it is about to go on. That is after the
     /// runs without, in the usual order, and then in others without preemptions. A program that was
     /// cancelled may answer with an error.
@@ -367,7 +384,8 @@ impl<F> Check<F> {
         self
     }
 
-    /// Has something go wrong wherever it may, one fault a run, after the runs without:
+    /// Has something go wrong wherever it may, one fault a run and then
+    /// [two](Check::disturbances), after the runs without:
     /// * where the program says so, with [`Cx::fault`];
     /// * after each poll of a task that waits: it is woken for nothing, and must not mind;
     /// * when time moves on, with [`late_clocks`](Check::late_clocks).
@@ -424,6 +442,53 @@ impl<F> Check<F> {
     /// its address bound.
     pub fn host(mut self, name: &str, address: impl Into<IpAddr>) -> Self {
         self.names.add(name, address.into());
+        self
+    }
+
+    /// How many cancels and faults there may be in a run, of all kinds that the check asks for
+    /// ([`cancel_at_every_await`](Check::cancel_at_every_await), [`faults`](Check::faults),
+    /// [`network`](Check::network)); two unless set. Each is tried alone first. Then follow runs
+    /// with two of them in the usual order, as many as there is time for, and random ones with
+    /// about so many. An eighth of all [runs](Check::total) is kept for these. With 1 there are
+    /// none.
+    ///
+    /// ```
+    /// use asx::{Cx, lab::check};
+    /// let program = async |cx: Cx| {
+    ///     let is_full = cx.fault("disk full");
+    ///     cx.yield_now().await;
+    ///     assert!(!is_full || !cx.fault("no route"), "no copy is left");
+    /// };
+    /// assert!(check(program).faults().disturbances(1).run().failure.is_none());
+    /// let found = check(program).faults().run().failure.expect("both may happen");
+    /// assert_eq!(found.words.len(), 2, "{found}");
+    /// ```
+    pub fn disturbances(mut self, times: usize) -> Self {
+        self.disturbances = times;
+        self
+    }
+
+    /// Has time stand still while anything can run, in all runs.
+    ///
+    /// Unless this is called, or [`how`](Check::how), runs of a program with timers follow in which
+    /// the machine is slow: time passes though tasks could run, so that a timer comes due before
+    /// work that was ready. A program may then answer with an error. One that counts on exact times
+    /// fails, as it may on a machine that is busy:
+    ///
+    /// ```
+    /// use asx::{Cancelled, Cx, lab::check, time::DurationExt as _};
+    /// let program = async |cx: Cx| {
+    ///     let start = cx.now();
+    ///     cx.sleep(1.secs()).await?;
+    ///     assert_eq!(cx.now() - start, 1.secs());
+    ///     Ok::<_, Cancelled>(())
+    /// };
+    /// assert!(check(program).exact_time().run().failure.is_none());
+    /// let found = check(program).run().failure.expect("a sleep may take longer");
+    /// assert!(found.words[0].starts_with("the machine was slow "), "{found}");
+    /// ```
+    pub fn exact_time(mut self) -> Self {
+        self.exact_time = true;
         self
     }
 
@@ -527,4 +592,17 @@ const STALE: &str = "the token is stale: run the test without ASX_REPLAY";
 /// What is to be replayed, says who started the tests.
 pub(crate) fn replayed() -> Option<String> {
     std::env::var("ASX_REPLAY").ok().filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_takes_ten_seconds_at_most_unless_told_otherwise() {
+        let check = check(async |_: Cx| ());
+        assert_eq!(check.longest(), Duration::from_secs(10));
+        let minute = Duration::from_secs(60);
+        assert_eq!(check.time(minute).longest(), minute);
+    }
 }

@@ -15,7 +15,35 @@ pub(crate) struct Everywhere {
     met: usize,
     last: Option<TaskPath>,
     has_begun: bool,
+    /// Whether all places are tried with one option before any is with the next.
+    options_first: bool,
     progress: Progress,
+}
+
+impl Everywhere {
+    /// The same, with the first option everywhere, then the second: for who has not the time for
+    /// all of them.
+    pub(crate) fn options_first() -> Everywhere {
+        Everywhere { options_first: true, ..Everywhere::default() }
+    }
+
+    fn next_option(&self) -> Option<(usize, usize)> {
+        let (mut place, mut option) = self.now.map_or((0, 1), |(place, last)| (place, last + 1));
+        while option >= *self.places.get(place)? {
+            (place, option) = (place + 1, 1);
+        }
+        Some((place, option))
+    }
+
+    fn next_place(&self) -> Option<(usize, usize)> {
+        let most = *self.places.iter().max()?;
+        let (from, option) = self.now.map_or((0, 1), |(last, option)| (last + 1, option));
+        let has = |option: usize, from: usize| {
+            (from..self.places.len()).find(|place| option < self.places[*place])
+        };
+        let here = has(option, from).map(|place| (place, option));
+        here.or_else(|| (option + 1..most).find_map(|option| Some((has(option, 0)?, option))))
+    }
 }
 
 impl Strategy for Everywhere {
@@ -25,13 +53,8 @@ impl Strategy for Everywhere {
             self.has_begun = true;
             return true;
         }
-        let (mut place, option) = self.now.map_or((0, 1), |(place, option)| (place, option + 1));
-        let mut next = option;
-        while self.places.get(place).is_some_and(|options| next >= *options) {
-            (place, next) = (place + 1, 1);
-        }
-        self.now = Some((place, next));
-        place < self.places.len()
+        self.now = if self.options_first { self.next_place() } else { self.next_option() };
+        self.now.is_some()
     }
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
@@ -77,9 +100,7 @@ impl Strategy for Everywhere {
 mod tests {
     use super::*;
 
-    #[test]
-    fn each_option_of_each_place_is_taken_once() {
-        let mut strategy = Everywhere::default();
+    fn taken(mut strategy: Everywhere) -> Vec<[usize; 3]> {
         let mut taken = Vec::new();
         while strategy.begin() {
             let places = [(Point::Cancel, 3), (Point::Fault, 2), (Point::Cancel, 3)];
@@ -88,7 +109,14 @@ mod tests {
             strategy.end(Verdict::Passed);
             taken.push(picks);
         }
+        taken
+    }
+
+    #[test]
+    fn each_option_of_each_place_is_taken_once() {
         let expected = [[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 2]];
-        assert_eq!(taken, expected);
+        assert_eq!(taken(Everywhere::default()), expected);
+        let expected = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [0, 0, 2]];
+        assert_eq!(taken(Everywhere::options_first()), expected);
     }
 }

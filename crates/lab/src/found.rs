@@ -44,6 +44,11 @@ pub struct Proof {
     /// Whether it holds whatever tasks share. If not, they are taken to share nothing but channels,
     /// locks and other things of asx ([`opaque`](crate::Check::opaque)).
     pub shares_anything: bool,
+    /// Whether there were timers: it then holds for time that stands still while tasks can run.
+    pub timers: bool,
+    /// Whether numbers were drawn with [`Cx::random`](asx_runtime::Cx::random): it then holds for
+    /// one outcome of each draw.
+    pub draws: bool,
     /// How many classes there are.
     pub classes: u64,
     /// A hash of the set of classes.
@@ -52,7 +57,7 @@ pub struct Proof {
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proof { grain, shares_anything, classes, hash } = self;
+        let Proof { grain, shares_anything, timers, draws, classes, hash } = self;
         write!(f, "these are all at {grain}")?;
         match (grain, shares_anything) {
             (Grain::Poll, true) => f.write_str(", which holds for one worker")?,
@@ -61,6 +66,12 @@ impl fmt::Display for Proof {
             }
             (Grain::Operation, true) => {}
             (Grain::Operation, false) => f.write_str(" of what tasks share through asx")?,
+        }
+        if *timers {
+            f.write_str(", with time that stands still while tasks can run")?;
+        }
+        if *draws {
+            f.write_str(", with one outcome of each `random`")?;
         }
         match classes {
             1 => f.write_str(": one class")?,
@@ -148,7 +159,23 @@ impl Report {
         ];
         let mut tried = disturbed.iter().filter_map(|(count, what)| Some((count.as_ref()?, what)));
         tried.try_for_each(|((tried, all), what)| write!(f, "; {tried} of {all} {what} tried"))?;
-        self.stopped.map_or(Ok(()), |stopped| write!(f, "; {stopped}"))
+        if let Some(stopped) = self.stopped {
+            write!(f, "; {stopped}")?;
+        }
+        self.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
+    }
+
+    /// How to look further, if there is more to see.
+    fn advice(&self) -> Option<&'static str> {
+        match self.stopped {
+            Some(Stopped::Runs(_)) => Some("`total` allows more"),
+            Some(Stopped::Time(_)) => Some("`time` allows more"),
+            None if self.proof.is_some() => None,
+            None => Some(
+                "not all orders were run: `runs` has more of them tried, and `how(How::Pct(5))` \
+                 deeper ones",
+            ),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod affinity;
 mod by_law;
 mod carriers;
+mod slow;
 mod step;
 mod task_names;
 
@@ -23,12 +24,12 @@ use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable, footprint};
 
 use crate::coverage::Coverage;
-use crate::explore::{Access, Decision, Decisions, Point, Points, Strategy, TaskPath};
+use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
 use crate::machine::Plan;
 use crate::net::{Driver, SimNet, is_carrier};
 use crate::std_locks::{self, Word};
 use crate::thread_bound::Own;
-use crate::watch::Pulse;
+use crate::watch::{Pulse, TaskList};
 use crate::workers::Lanes;
 use affinity::Threads;
 pub(crate) use step::{Pause, Stepped};
@@ -46,6 +47,9 @@ const ELSEWHERE: u64 = 3;
 
 /// How often in a row a task is polled while others could be: workers are not that unfair.
 const IN_A_ROW: u32 = 100;
+
+/// How many numbers a draw may give.
+const DRAWS: usize = 1 << 14;
 
 /// What is wrong with a task, seen when it was polled.
 #[derive(Clone, Copy, Debug)]
@@ -125,11 +129,15 @@ pub(crate) struct State {
     pub(crate) held_back: bool,
     /// Whether one was in any run.
     pub(crate) overrules: bool,
+    /// Whether a random number was drawn in any run.
+    pub(crate) has_drawn: bool,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
     /// Whether there may be something wrong with the last step: this, or that its task has not
     /// looked for long whether it was asked to stop.
     alarm: bool,
+    /// The same for who watches from outside.
+    list: Arc<TaskList>,
     /// The names of those that have one, by number.
     names: Vec<(u64, Arc<str>)>,
     /// What it touched.
@@ -152,8 +160,10 @@ pub(crate) struct State {
 /// The faults of a program.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// Those of this run, by name.
+    /// Those of this run, by name, with what else has words: draws, time that passed.
     pub(crate) made: Vec<Made>,
+    /// How many disturbances there were in this run.
+    count: usize,
     /// How many could have been made in this step.
     asked: usize,
     /// Those of all runs.
@@ -162,13 +172,13 @@ pub(crate) struct Faults {
     pub(crate) network: Coverage,
 }
 
-/// A fault that was made.
+/// Something that a strategy has chosen, and that is told in words of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     /// In words.
     pub(crate) text: Cow<'static, str>,
-    /// Whether it was one of the network.
-    pub(crate) is_network: bool,
+    /// What kind of choice it was.
+    pub(crate) point: Point,
 }
 
 /// A hash of what a step has touched so far, and of what it touches next.
@@ -181,12 +191,14 @@ impl LabHost {
     /// For a program of this name.
     pub(crate) fn new(name: &str, is_recorded: bool) -> Arc<LabHost> {
         std_locks::install();
+        let pulse = Pulse::new(name);
+        let state = State { list: pulse.tasks(), ..State::default() };
         Arc::new_cyclic(|me: &Weak<LabHost>| LabHost {
             now: AtomicU64::new(0),
             is_recorded,
             timed: AtomicBool::new(false),
-            state: Own::new(State::default()),
-            pulse: Pulse::new(name),
+            state: Own::new(state),
+            pulse,
             called: AtomicBool::new(false),
             elsewhere: AtomicBool::new(false),
             late: Mutex::default(),
@@ -229,6 +241,7 @@ impl LabHost {
         state.plan = plan;
         state.is_disturbed = false;
         state.faults.made.clear();
+        state.faults.count = 0;
         state.next = None;
         state.points = 0;
         (state.streak, state.in_a_row) = ((0, 0), plan.points.times(IN_A_ROW));
@@ -303,6 +316,17 @@ impl LabHost {
     /// Has `disturb` ask a task to stop, or wake it: a step of who does that.
     pub(crate) fn disturb(&self, disturb: impl FnOnce()) {
         self.outside(DISTURBER, true, disturb);
+    }
+
+    /// What a task is called, as who watches from outside knows it.
+    #[cfg(test)]
+    pub(crate) fn called_from_outside(&self, id: u64) -> Option<String> {
+        self.pulse.tasks().called(id)
+    }
+
+    /// Whether there was ever a timer, in this run or in one before.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.timed.load(Relaxed)
     }
 
     /// Whether the time is told late.
@@ -443,8 +467,7 @@ impl State {
     /// How often a task is cancelled now: when it was polled, or when it is about to be (`late`),
     /// after whatever others have done meanwhile.
     fn cancel(&mut self, id: u64, late: bool) -> usize {
-        // Strategies that look at polls know themselves how many there are to be in a run.
-        if self.is_disturbed && self.plan.points != Points::None {
+        if self.faults.count >= self.plan.disturbances {
             return 0;
         }
         let most = if late { 1 } else { 2 };
@@ -452,30 +475,54 @@ impl State {
         let known = self.known(id);
         let place = known.place();
         // After a first cancel the program is another one: its points are not those to cover.
-        if !self.is_disturbed {
+        if self.faults.count == 0 {
             self.coverage.seen(place, late, most, times);
         }
+        self.faults.count += usize::from(times > 0);
         self.is_disturbed |= times > 0;
         times
     }
 
     /// Whether something goes wrong here. Without `shows`, the program must not notice.
     fn fault(&mut self, name: &'static str, place: (u64, u64), shows: bool) -> bool {
-        let is_enough = !self.faults.made.is_empty() && self.plan.points != Points::None;
+        let is_enough = self.faults.count >= self.plan.disturbances;
         if !self.plan.faults || !self.asks || is_enough {
             return false;
         }
         let is_made = self.pick(Point::Fault, 2) > 0;
         let nth = self.faults.asked;
         self.faults.asked += 1;
-        if self.faults.made.is_empty() {
+        if self.faults.count == 0 {
             self.faults.coverage.fault(place, nth, is_made);
         }
         if is_made {
-            self.faults.made.push(Made { text: Cow::Borrowed(name), is_network: false });
+            self.faults.made.push(Made { text: Cow::Borrowed(name), point: Point::Fault });
+            self.faults.count += 1;
             self.is_disturbed |= shows;
         }
         is_made
+    }
+
+    /// A random number: of the task and how many it has drawn, whatever the order of polls, and of
+    /// the strategy's choice, if that is asked.
+    fn draw(&mut self) -> u64 {
+        self.has_drawn = true;
+        let current = self.current;
+        let known = self.known(current);
+        known.draws += 1;
+        let path = known.path;
+        let nth = known.draws;
+        let usual = mix64(path ^ mix64(nth.into()));
+        let picked = if self.plan.draws { self.pick(Point::Draw, DRAWS) } else { 0 };
+        let drawn = match picked {
+            0 => return usual,
+            1 => 0,
+            2 => u64::MAX,
+            other => mix64(usual ^ mix64(other as u64)),
+        };
+        let text = Cow::Owned(format!("`random` gave {drawn}"));
+        self.faults.made.push(Made { text, point: Point::Draw });
+        drawn
     }
 
     fn pick(&mut self, point: Point, count: usize) -> usize {
@@ -613,18 +660,17 @@ unsafe impl Host for LabHost {
         u16::try_from(worker).ok()
     }
 
-    /// Of the task and how many it has drawn: whatever the order of polls.
     fn entropy(&self) -> u64 {
-        let Some(mut state) = self.state.here() else { return 0 };
-        let current = state.current;
-        let known = state.known(current);
-        known.draws += 1;
-        mix64(known.path ^ mix64(known.draws.into()))
+        self.state.here().map_or(0, |mut state| state.draw())
     }
 
     fn choose(&self, count: u64) -> u64 {
-        let state = self.state.here();
-        state.map_or(0, |mut state| state.pick(Point::Entropy, count as usize) as u64)
+        let Some(mut state) = self.state.here() else { return 0 };
+        match u32::try_from(count) {
+            Ok(count) => state.pick(Point::Entropy, count as usize) as u64,
+            // More than a schedule has numbers for.
+            Err(_) => ((u128::from(state.draw()) * u128::from(count)) >> 64) as u64,
+        }
     }
 
     fn fault(&self, name: &'static str) -> bool {

@@ -14,6 +14,7 @@ mod check;
 mod coverage;
 pub mod explore;
 mod failure;
+mod fault_pairs;
 mod fault_sweep;
 #[allow(unsafe_code, reason = "a handle to the stack that runs")]
 mod fiber;

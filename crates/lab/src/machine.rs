@@ -73,6 +73,13 @@ pub(crate) struct Plan {
     pub(crate) late_clocks: bool,
     /// What may go wrong in the network.
     pub(crate) network: Faults,
+    /// How many cancels and faults there may be in all, but for the network. Strategies that look
+    /// at all orders of polls know themselves how many there are to be.
+    pub(crate) disturbances: usize,
+    /// Whether the strategy is asked, before each step, if time passes though tasks can run.
+    pub(crate) slow: bool,
+    /// Whether it is asked for what the program draws at random.
+    pub(crate) draws: bool,
     /// Where polls can be left.
     pub(crate) points: Points,
     /// Whether polls share nothing but what is known here, so that some of them commute.
@@ -89,7 +96,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Whether there is nothing to a step but a poll.
     pub(crate) fn is_plain(&self) -> bool {
-        self.workers == 0 && !self.cancels && !self.faults
+        self.workers == 0 && !self.cancels && !self.faults && !self.slow
     }
 }
 
@@ -246,6 +253,16 @@ impl Machine {
         self.parts.host.state().overrules
     }
 
+    /// Whether there was a timer in any run.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.parts.host.is_timed()
+    }
+
+    /// Whether a random number was drawn in any run.
+    pub(crate) fn has_drawn(&self) -> bool {
+        self.parts.host.state().has_drawn
+    }
+
     /// Cancels that were tried in all runs, and how many there are to try.
     pub(crate) fn cancels(&self) -> (usize, usize) {
         self.parts.host.state().coverage.count()
@@ -388,19 +405,36 @@ impl Parts {
         });
     }
 
+    /// When the next timer is due, or the network has something to deliver.
+    fn next_event(&self) -> Option<Time> {
+        let net = self.host.net_of_lab();
+        [self.core.next_wake(), net.next_event()].into_iter().flatten().min()
+    }
+
     /// Moves the clock to the next timer: false if there is none.
     fn jump(&self, ask: bool) -> bool {
-        let net = self.host.net_of_lab();
-        let next = [self.core.next_wake(), net.next_event()].into_iter().flatten().min();
-        let Some(mut next) = next else { return false };
+        let Some(mut next) = self.next_event() else { return false };
         if ask && self.host.is_late() {
             next = next + LATE;
         }
-        self.host.tick(next, ask, |now| {
-            self.core.fire_timers(now);
-            net.fire(now);
-        });
+        self.tick(next, ask);
         true
+    }
+
+    /// Lets time pass though tasks can run, if the strategy says so: whether it has.
+    fn be_slow(&self) -> bool {
+        let until = self.next_event().and_then(|next| self.host.slow_until(next));
+        until.is_some_and(|until| {
+            self.tick(until, true);
+            true
+        })
+    }
+
+    fn tick(&self, to: Time, ask: bool) {
+        self.host.tick(to, ask, |now| {
+            self.core.fire_timers(now);
+            self.host.net_of_lab().fire(now);
+        });
     }
 
     /// Who waits for whom, by name.
@@ -445,6 +479,7 @@ struct Run<'a> {
     patience: &'a mut Duration,
     most: u64,
     faults: bool,
+    slow: bool,
     /// Whether there is nothing to its steps but polls.
     is_plain: bool,
     steps: u64,
@@ -502,7 +537,7 @@ impl<'a> Run<'a> {
         (moments, wait_log, patience): (&'a mut Vec<(u64, u64)>, &'a mut WaitLog, &'a mut Duration),
         plan: Plan,
     ) -> Run<'a> {
-        let Plan { steps: most, grows, faults, until, .. } = plan;
+        let Plan { steps: most, grows, faults, slow, until, .. } = plan;
         Run {
             parts,
             signal,
@@ -511,6 +546,7 @@ impl<'a> Run<'a> {
             patience,
             most,
             faults,
+            slow,
             is_plain: parts.host.is_plain(),
             steps: 0,
             free_until: most / 2,
@@ -606,6 +642,9 @@ impl<'a> Run<'a> {
     /// Takes a step, or several while they are plain ones, if there is one to take.
     #[inline]
     fn take_steps(&mut self, over: bool) -> Taken {
+        if self.slow && !over {
+            self.outside(false, Parts::be_slow);
+        }
         if over || !self.is_plain {
             return self.take_step(over);
         }
@@ -799,5 +838,37 @@ mod tests {
         let program = async |cx: Cx| cx.yield_now().await;
         assert!(machine.run(&mut strategy, plan, program, |(), _| None).is_none());
         assert_eq!(machine.parts.host.state().current, 0);
+    }
+
+    #[test]
+    fn tasks_are_called_the_same_by_who_watches_from_outside() {
+        let mut machine = Machine::new("a check", Settings::default());
+        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(Random::new(1)));
+        let plan = Plan { steps: 1000, latency: 10, ..Plan::default() };
+        let program = async |cx: Cx| {
+            let nested = async |cx: Cx| {
+                cx.scope(async |s| {
+                    s.task("feed").spawn(async |_cx: Cx| Ok(()));
+                    Ok::<_, asx_runtime::Cancelled>(())
+                })
+                .await
+            };
+            cx.scope(async |s| {
+                s.spawn(nested);
+                s.spawn(nested);
+                Ok::<_, asx_runtime::Cancelled>(())
+            })
+            .await
+        };
+        for _ in 0..20 {
+            let failure = machine.run(&mut strategy, plan, program, |_, _| None);
+            assert!(failure.is_none(), "{failure:?}");
+            let tasks = machine.tasks();
+            assert_eq!(tasks.len(), 5);
+            assert!(tasks.iter().any(|(_, _, called)| called == "feed (main/2/1)"), "{tasks:?}");
+            for (id, _, called) in tasks {
+                assert_eq!(machine.parts.host.called_from_outside(id), Some(called));
+            }
+        }
     }
 }

@@ -121,7 +121,7 @@ fn faults(
     moments: &[(u64, u64)],
     recorded: &Recorded,
 ) -> Vec<Mark> {
-    let made = machine.faults_made().into_iter().filter(|made| made.is_network);
+    let made = machine.faults_made().into_iter().filter(|made| made.point == Point::Network);
     let mut made = made.map(|made| made.text);
     let mut found = Vec::new();
     let mut steps = moments.iter();

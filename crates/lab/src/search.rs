@@ -15,10 +15,11 @@ use asx_trace::Header;
 
 use crate::check::{Check, Grain, How, Judged, Sharing};
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Limits, Pct, Points, Pos, Random, Replay,
-    Schedule, Strategy, Uniform, shrink,
+    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points, Pos, Random,
+    Replay, Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
+use crate::fault_pairs::Pairs;
 use crate::fault_sweep::Everywhere;
 use crate::fiber;
 use crate::found::{Found, Proof, Report, Stopped};
@@ -59,10 +60,8 @@ pub(crate) struct Search<'a, F> {
     proof: Option<Proof>,
     /// All classes that the last strategy had to look at, if it has.
     exhausted: Option<Certificate>,
-    /// Whether tasks are cancelled in the runs that are made now, and whether there are faults.
-    cancels: bool,
-    faults: bool,
-    network: Faults,
+    /// What may happen in the runs that are made now.
+    freedom: Freedom,
     /// How schedules are chosen now, and where polls can be left.
     how: How,
     points: Points,
@@ -73,6 +72,7 @@ pub(crate) struct Search<'a, F> {
     /// The first run, if it passed, and where its polls could be left.
     first: Option<Seen>,
     first_points: Points,
+    first_freedom: Freedom,
     /// Where the runs that are made now end.
     until: Option<u64>,
     /// Whether they are written down just to be compared.
@@ -82,9 +82,50 @@ pub(crate) struct Search<'a, F> {
     stopped: Option<Stopped>,
     /// Steps of all runs, and how many there may be in this part of the search.
     work: (u64, Option<u64>),
+    /// Steps of all runs when the clock was last looked at, and how many runs are kept for a later
+    /// part of the search.
+    looked: u64,
+    reserve: u64,
     /// Cancels that were tried, of how many; faults; and faults of the network.
     coverage: [Option<(usize, usize)>; 3],
 }
+
+/// What may happen in a run besides one step after another.
+#[derive(Clone, Copy, Debug)]
+struct Freedom {
+    /// Whether tasks are cancelled, and whether there are faults.
+    cancels: bool,
+    faults: bool,
+    network: Faults,
+    /// How many cancels and faults there may be.
+    disturbances: usize,
+    /// Whether time may pass while tasks can run.
+    slow: bool,
+    /// Whether the strategy says what the program draws at random.
+    draws: bool,
+}
+
+impl Freedom {
+    const NONE: Freedom = Freedom {
+        cancels: false,
+        faults: false,
+        network: Faults::none(),
+        disturbances: usize::MAX,
+        slow: false,
+        draws: false,
+    };
+
+    fn is_disturbed(&self) -> bool {
+        self.cancels || self.faults || self.slow || !self.network.is_none()
+    }
+}
+
+/// One of so many runs is kept for those in which the machine is slow, and one for those with
+/// several disturbances.
+const RESERVE: u64 = 8;
+
+/// So many steps are taken between two looks at the clock.
+const STEPS_A_LOOK: u64 = 256;
 
 /// Runs with a disturbance in other orders than the usual one, for each run without.
 const OTHER_ORDERS: u64 = 100;
@@ -105,9 +146,6 @@ where
         let transparent = check.sharing == Sharing::OfAsx;
         let exhausted = None;
         let machine = machine(check, None);
-        let cancels = false;
-        let faults = false;
-        let network = Faults::none();
         let runs = 0;
         let until = None;
         let brief = false;
@@ -117,9 +155,7 @@ where
             runs,
             end,
             proof,
-            cancels,
-            faults,
-            network,
+            freedom: Freedom::NONE,
             how,
             points,
             exhausted,
@@ -127,11 +163,14 @@ where
             shares_more: false,
             first,
             first_points: points,
+            first_freedom: Freedom::NONE,
             until,
             brief,
             telling: Telling::default(),
             stopped: None,
             work: (0, None),
+            looked: 0,
+            reserve: 0,
             coverage,
         }
     }
@@ -150,27 +189,45 @@ where
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let Check { cancels, faults, time, network, .. } = *self.check;
+        let Check { cancels, faults, network, .. } = *self.check;
         let breaks = !network.is_none();
+        let disturbs = cancels || faults || breaks;
+        let several = disturbs && self.check.disturbances > 1;
+        let slows = self.check.how == How::Mixed && !self.check.exact_time;
         // Cancels and faults get as much of the time as the orders without.
-        let shares = 1 + [cancels, faults, breaks].into_iter().map(u32::from).sum::<u32>();
-        let share = time.map(|time| time / shares);
+        let parts = [cancels, faults, breaks, slows, several];
+        let shares = 1 + parts.into_iter().map(u32::from).sum::<u32>();
+        let share = self.check.longest() / shares;
         self.limit(share);
         let mut failure = self.explore();
         self.work.1 = None;
+        // What comes after those with one cancel or fault.
+        let each = self.check.most_runs() / RESERVE;
+        self.reserve = each * (u64::from(slows && self.machine.is_timed()) + u64::from(several));
         for (disturbs, (with_cancels, with_faults)) in
             [(cancels, (true, false)), (faults, (false, true))]
         {
             if failure.is_none() && disturbs {
                 self.limit(share);
-                (self.cancels, self.faults) = (with_cancels, with_faults);
+                self.freedom =
+                    Freedom { cancels: with_cancels, faults: with_faults, ..Freedom::NONE };
                 failure = self.disturb_everywhere();
             }
         }
         if failure.is_none() && breaks {
             self.limit(share);
-            (self.cancels, self.faults) = (false, false);
             failure = self.break_network();
+        }
+        if failure.is_none() && slows {
+            self.limit(share);
+            self.reserve = each * u64::from(several);
+            failure = self.slow_down();
+            self.work.1 = None;
+        }
+        if failure.is_none() && several {
+            self.limit(share);
+            self.reserve = 0;
+            failure = self.disturb_together();
         }
         let failure = failure.or_else(|| self.repeat_first());
         let failure = failure.map(|failure| self.describe(failure));
@@ -182,8 +239,9 @@ where
 
     /// Runs one schedule.
     pub(crate) fn replay(mut self, schedule: Schedule) -> Report {
-        (self.cancels, self.faults) = (self.check.cancels, self.check.faults);
-        self.network = self.check.network;
+        let Check { cancels, faults, network, exact_time, .. } = *self.check;
+        self.freedom = Freedom { cancels, faults, network, ..Freedom::NONE };
+        (self.freedom.slow, self.freedom.draws) = (!exact_time, true);
         let first = self.follow(&schedule);
         let log = self.machine.log();
         let made = log.schedule().deviations;
@@ -210,8 +268,8 @@ where
         self.work.1 = (!self.check.is_large).then_some(self.work.0 + WORK);
     }
 
-    fn limit(&mut self, time: Option<Duration>) {
-        self.end = time.and_then(|time| Instant::now().checked_add(time));
+    fn limit(&mut self, time: Duration) {
+        self.end = Instant::now().checked_add(time);
     }
 
     fn explore(&mut self) -> Option<Failure> {
@@ -223,15 +281,15 @@ where
                 Some(Grain::Operation) if at_operations => None,
                 _ => self.explore_polls(),
             };
-            return match at_operations {
+            let failure = match at_operations {
                 true => failure.or_else(|| self.explore_operations()),
                 false => failure,
             };
+            return failure;
         }
-        let is_random = !matches!(how, How::Dfs | How::Dpor | How::Bounded);
         match at_operations {
             // What is chosen at random need not be little.
-            true if is_random => (self.points, self.transparent) = (Points::All, false),
+            true if is_random(how) => (self.points, self.transparent) = (Points::All, false),
             true => self.at_operations(),
             false => self.at_polls(),
         }
@@ -257,7 +315,9 @@ where
         }
         let failure = self.with(How::Dpor, runs / 4);
         self.prove(Grain::Poll);
-        if failure.is_some() || self.proof.is_some() {
+        // A proof is of one outcome of each draw.
+        let is_proved = self.proof.is_some() && !self.machine.has_drawn();
+        if failure.is_some() || is_proved {
             return failure;
         }
         let rest = runs - self.runs.min(runs);
@@ -266,7 +326,8 @@ where
             return self.with(How::Random, rest);
         }
         let random = [How::Random, How::Pos, How::Pct(3), How::Uniform];
-        random.into_iter().find_map(|how| self.with(how, rest.div_ceil(4)))
+        let failure = random.into_iter().find_map(|how| self.with(how, rest.div_ceil(6)));
+        failure.or_else(|| self.with(How::Guided, rest / 3))
     }
 
     /// Polls are atomic, which on several threads they are not: two locks in a row are two things,
@@ -289,17 +350,41 @@ where
             failure = self.with(How::Dpor, share);
         }
         self.prove(Grain::Operation);
-        for (how, most) in [(How::Random, share / 2), (How::Pct(3), share / 2)] {
+        for how in [How::Random, How::Pct(3), How::Guided] {
             if failure.is_none() && !self.is_late() {
                 // Whatever else they share is not known to the proof.
                 (self.points, self.transparent) = (Points::All, false);
-                failure = self.with(how, most);
+                failure = self.with(how, share / 3);
             }
         }
         self.proof = self.proof.or(proof);
         if failure.is_none() {
             self.at_polls();
         }
+        failure
+    }
+
+    /// Runs in which the machine is slow, if there are timers that come due before their time is
+    /// meant to: at every place in the usual order, then in others.
+    fn slow_down(&mut self) -> Option<Failure> {
+        if self.check.exact_time || !self.machine.is_timed() {
+            return None;
+        }
+        self.limit_work();
+        let proof = self.proof;
+        self.at_polls();
+        self.freedom = Freedom { slow: true, ..Freedom::NONE };
+        self.how = How::Bounded;
+        let share = self.check.runs.div_ceil(4);
+        let failure = self.try_all(Everywhere::options_first(), share);
+        let ways = [How::Random, if self.check.workers > 0 { How::Random } else { How::Pct(3) }];
+        let at_polls = || ways.iter().find_map(|how| self.with(*how, share.div_ceil(2)));
+        let failure = failure.or_else(at_polls);
+        let failure = failure.or_else(|| self.disturb_operations(share.div_ceil(2)));
+        if failure.is_none() {
+            self.freedom = Freedom::NONE;
+        }
+        self.proof = proof;
         failure
     }
 
@@ -323,16 +408,27 @@ where
     /// What was proved was so at this grain.
     fn prove(&mut self, grain: Grain) {
         let shares_anything = !self.transparent;
-        let proof = |Certificate { classes, hash }| Proof { grain, shares_anything, classes, hash };
+        let timers = self.machine.is_timed();
+        let draws = self.machine.has_drawn();
+        let proof = |Certificate { classes, hash }| Proof {
+            grain,
+            shares_anything,
+            timers,
+            draws,
+            classes,
+            hash,
+        };
         self.proof = self.exhausted.take().map(proof);
     }
 
     /// Whether the time is up, or there were as many runs as there may be.
     fn is_late(&mut self) -> bool {
-        let part = match (self.cancels, self.faults, self.network.is_none()) {
-            (true, ..) => "with cancels",
-            (_, true, _) => "with faults",
-            (_, _, false) => "with faults of the network",
+        let part = match self.freedom {
+            Freedom { disturbances: 2..usize::MAX, .. } => "with several disturbances",
+            Freedom { cancels: true, .. } => "with cancels",
+            Freedom { faults: true, .. } => "with faults",
+            Freedom { slow: true, .. } => "with time that passes",
+            Freedom { network, .. } if !network.is_none() => "with faults of the network",
             _ => "in other orders",
         };
         self.telling.look(self.runs, part);
@@ -340,13 +436,23 @@ where
         if self.work.1.is_some_and(|most| self.work.0 >= most) {
             return true;
         }
-        let stopped = match self.end {
-            _ if self.runs >= most => Some(Stopped::Runs(most)),
-            Some(end) if Instant::now() >= end => self.check.time.map(Stopped::Time),
-            _ => None,
+        let is_over = self.is_time_over();
+        let stopped = match self.runs >= most - self.reserve {
+            true => Some(Stopped::Runs(most)),
+            false => is_over.then(|| Stopped::Time(self.check.longest())),
         };
         self.stopped = self.stopped.or(stopped);
         stopped.is_some()
+    }
+
+    /// Whether this part of the search has taken as long as it may. Most runs are so short that the
+    /// clock is not looked at after each of them.
+    fn is_time_over(&mut self) -> bool {
+        if self.runs > 0 && self.work.0 < self.looked + STEPS_A_LOOK {
+            return false;
+        }
+        self.looked = self.work.0;
+        self.end.is_some_and(|end| Instant::now() >= end)
     }
 
     /// Runs what a strategy chooses, so many times at most.
@@ -355,12 +461,19 @@ where
         // With workers no two steps are known to commute.
         let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
         self.how = if by_law { How::Dfs } else { how };
+        // All numbers that can be drawn are too many for who tries them all.
+        self.freedom.draws = is_random(self.how);
+        let times = match self.freedom.disturbances {
+            usize::MAX => 1,
+            times => times,
+        };
         match self.how {
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
-            How::Random => self.try_all(Random::new(seed), most),
+            How::Random => self.try_all(Random::new(seed).disturbing(times), most),
             How::Uniform => self.try_all(Uniform::new(seed), most),
             How::Pos => self.try_all(Pos::new(seed), most),
-            How::Pct(depth) => self.try_all(Pct::new(seed, depth), most),
+            How::Pct(depth) => self.try_all(Pct::new(seed, depth).disturbing(times), most),
+            How::Guided => self.try_all(Guided::new(seed).disturbing(times), most),
             How::Dfs => self.try_all(Dfs::new(), most),
             How::Bounded => self.try_all(Bounded::new(Limits::NONE, most), most),
         }
@@ -373,12 +486,13 @@ where
         self.at_polls();
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
-        let which = usize::from(self.faults);
+        let which = usize::from(self.freedom.faults);
         let counted = |machine: &Machine| [machine.cancels(), machine.faults()][which];
         self.coverage[which] = Some(counted(&self.machine));
         let most = self.check.runs.saturating_mul(OTHER_ORDERS);
         let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
-        let failure = failure.or_else(|| self.disturb_operations());
+        let share = self.check.runs.div_ceil(2);
+        let failure = failure.or_else(|| self.disturb_operations(share));
         // Other orders have other places, which count once all of them were run.
         let all = counted(&self.machine);
         if all.0 == all.1 {
@@ -389,15 +503,42 @@ where
         failure
     }
 
-    /// Disturbances between operations too, about one a run, in random orders.
-    fn disturb_operations(&mut self) -> Option<Failure> {
+    /// Cancels and faults of all kinds, several in a run: two in the usual order, then in others.
+    fn disturb_together(&mut self) -> Option<Failure> {
+        let Check { cancels, faults, network, disturbances, runs, seed, .. } = *self.check;
+        let proof = self.proof;
+        self.at_polls();
+        self.freedom = Freedom { cancels, faults, network, disturbances, ..Freedom::NONE };
+        self.how = How::Bounded;
+        let pairs = runs.saturating_mul(2);
+        let failure = self.try_all(Pairs::new(seed, pairs), pairs);
+        let ways = [How::Random, if self.check.workers > 0 { How::Random } else { How::Pct(3) }];
+        let share = runs.div_ceil(4);
+        let others = || ways.iter().find_map(|how| self.with(*how, share));
+        let failure = failure.or_else(others).or_else(|| self.disturb_operations(share));
+        if failure.is_none() {
+            self.freedom = Freedom::NONE;
+        }
+        self.proof = proof;
+        failure
+    }
+
+    /// So many runs with disturbances between operations too, about one a run unless there
+    /// may be several, in random orders.
+    fn disturb_operations(&mut self, runs: u64) -> Option<Failure> {
         if !self.has_points() || self.check.grain == Some(Grain::Poll) {
             return None;
         }
         (self.points, self.transparent) = (Points::All, false);
-        let share = self.check.runs.div_ceil(4);
+        // Strategies that look at all orders of polls know how many there are to be; these do not.
+        let disturbances = self.freedom.disturbances;
+        if disturbances == usize::MAX {
+            self.freedom.disturbances = 1;
+        }
+        let share = runs.div_ceil(2);
         let failure = [How::Random, How::Pct(3)].iter().find_map(|how| self.with(*how, share));
         if failure.is_none() {
+            self.freedom.disturbances = disturbances;
             self.at_polls();
         }
         failure
@@ -408,7 +549,7 @@ where
     fn break_network(&mut self) -> Option<Failure> {
         let proof = self.proof;
         self.at_polls();
-        self.network = self.check.network;
+        self.freedom = Freedom { network: self.check.network, ..Freedom::NONE };
         self.how = How::Bounded;
         let failure = self.try_all(Everywhere::default(), u64::MAX);
         self.coverage[2] = Some(self.machine.network());
@@ -419,9 +560,9 @@ where
             _ => &[How::Random; 4],
         };
         let failure = failure.or_else(|| ways.iter().find_map(|how| self.with(*how, share)));
-        let failure = failure.or_else(|| self.disturb_operations());
+        let failure = failure.or_else(|| self.disturb_operations(self.check.runs.div_ceil(2)));
         if failure.is_none() {
-            self.network = Faults::none();
+            self.freedom = Freedom::NONE;
         }
         self.proof = proof;
         failure
@@ -438,8 +579,7 @@ where
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
                 break;
             }
-            let is_first =
-                self.runs == 0 && !self.cancels && !self.faults && self.network.is_none();
+            let is_first = self.runs == 0 && !self.freedom.is_disturbed();
             self.brief = is_first;
             let failure = self.once(&mut strategy, is_first);
             self.brief = false;
@@ -451,6 +591,7 @@ where
             if is_first {
                 self.first = Some(self.machine.seen(None));
                 self.first_points = self.points;
+                self.first_freedom = self.freedom;
                 if let Some(failure) = self.repeat_first() {
                     return Some(failure);
                 }
@@ -479,13 +620,11 @@ where
         let points = self.points;
         let transparent = self.transparent;
         let program = &self.check.program;
-        let cancels = self.cancels;
-        let faults = self.faults;
+        let Freedom { cancels, faults, network, disturbances, slow, draws } = self.freedom;
         let until = self.until;
         let brief = self.brief;
         let with = Plan { workers, tie_break, steps, grows, latency, ..Plan::default() };
-        let with = Plan { cancels, faults, ..with };
-        let network = self.network;
+        let with = Plan { cancels, faults, disturbances, slow, draws, ..with };
         let with = Plan { late_clocks, network, points, transparent, ..with };
         let plan = Plan { trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
@@ -520,12 +659,11 @@ where
     /// Makes the first run, which passed, again: a failure if it goes another way.
     fn repeat_first(&mut self) -> Option<Failure> {
         let first = self.first.take()?;
-        let disturbs = (self.cancels, self.faults, self.network);
-        (self.cancels, self.faults, self.network) = (false, false, Faults::none());
+        let freedom = std::mem::replace(&mut self.freedom, self.first_freedom);
         let points = std::mem::replace(&mut self.points, self.first_points);
         let again = self.again(&first.log);
         self.points = points;
-        (self.cancels, self.faults, self.network) = disturbs;
+        self.freedom = freedom;
         let failure = self.compare(&first, &again).map(|it| self.not_deterministic(it, None));
         self.first = Some(first);
         failure
@@ -659,6 +797,7 @@ where
         self.machine = self.recording();
         let mut random = Random::new(seed);
         random.begin();
+        self.freedom.draws = true;
         let failure = self.once(&mut Some(Box::new(random)), true);
         let header = self.header(seed, &[("strategy", "random")]);
         let trace = Trace::of(&self.machine, header, failure.as_ref());
@@ -692,6 +831,11 @@ where
         let settings = Some(Recording::new(MOST_EVENTS, WhenFull::Overwrite));
         machine(self.check, settings)
     }
+}
+
+/// Whether schedules are drawn, rather than tried one after another.
+fn is_random(how: How) -> bool {
+    !matches!(how, How::Mixed | How::Dfs | How::Dpor | How::Bounded)
 }
 
 fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {

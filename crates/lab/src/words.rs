@@ -16,8 +16,9 @@ pub(crate) fn words(
     name: impl Fn(TaskPath) -> String,
     faults: &[Made],
 ) -> Vec<String> {
-    let [mut of_network, mut faults] = [true, false].map(|is_network| {
-        let texts = faults.iter().filter(move |made| made.is_network == is_network);
+    let kinds = [Point::Network, Point::Fault, Point::Timer, Point::Draw];
+    let [mut of_network, mut faults, mut times, mut draws] = kinds.map(|point| {
+        let texts = faults.iter().filter(move |made| made.point == point);
         texts.map(|made| made.text.as_ref())
     });
     let tasks = log.list().iter().filter_map(|decision| match decision {
@@ -50,6 +51,22 @@ pub(crate) fn words(
                 match called(of) {
                     Some(task) => format!("{fault} in poll {} of `{task}`", step + 1),
                     None => format!("{fault} before the first poll"),
+                }
+            }
+            Deviation::Pick { of, step, point: Point::Timer, .. } => {
+                let time = times.next().unwrap_or("time passed");
+                let after = match tagged.iter().find(|task| task.0 == of) {
+                    None => String::from("before the first poll"),
+                    Some((_, TaskPath::CLOCK)) => String::from("right after a timer was due"),
+                    Some((_, path)) => format!("after poll {} of `{}`", step + 1, name(*path)),
+                };
+                format!("the machine was slow {after}: {time} while tasks could run")
+            }
+            Deviation::Pick { of, step, point: Point::Draw, .. } => {
+                let draw = draws.next().unwrap_or("`random` gave another number");
+                match called(of) {
+                    Some(task) => format!("{draw} in poll {} of `{task}`", step + 1),
+                    None => format!("{draw} before the first poll"),
                 }
             }
             _ => line,

@@ -2,9 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use asx_lab::{How, Kind, Report, TieBreak, check};
 use asx_runtime::{Cancelled, Cx, Scope};
+
+/// All of it is to be run, however busy the machine is.
+const LONG: Duration = Duration::from_secs(300);
 
 fn passes(report: &Report) -> bool {
     report.failure.is_none()
@@ -66,7 +70,7 @@ fn more_workers_have_more_orders() {
                 note.lock().expect("no panic").insert(order.to_vec());
             })
         };
-        let report = check(program).workers(workers).how(How::Dfs).runs(100_000).run();
+        let report = check(program).workers(workers).how(How::Dfs).runs(100_000).time(LONG).run();
         assert!(passes(&report) && report.proof.is_some(), "{report}");
         counts.push(seen.lock().expect("no panic").len());
     }

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use asx::channel::{bounded, unbounded, watch};
 use asx::lab::{Check, Grain, How, check};
 use asx::sync::Mutex;
 use asx::{Cancelled, Cx};
+
+/// All of it is to be run, however busy the machine is.
+const LONG: Duration = Duration::from_secs(300);
 
 /// Found by a check as it comes and by each strategy that is not just patient, and replayed;
 /// without the bug proved.
@@ -183,7 +187,7 @@ async fn flag_after_message(cx: Cx) {
 fn what_is_not_of_asx_is_seen_by_others_after_an_operation() {
     let report = check(flag_after_message).run();
     assert!(report.failure.is_some(), "{report}");
-    let report = check(flag_after_message).opaque().how(How::Dpor).runs(100_000).run();
+    let report = check(flag_after_message).opaque().how(How::Dpor).runs(100_000).time(LONG).run();
     assert!(report.failure.is_some(), "{report}");
 }
 
@@ -294,7 +298,7 @@ fn classes_are_those_of_all_orders() {
     }
     fn compare<B: Future<Output = ()>>(program: impl Fn(Cx) -> B + Copy) {
         let [all, classes] = [How::Dfs, How::Dpor].map(|how| {
-            let report = check(program).how(how).runs(2_000_000).run();
+            let report = check(program).how(how).runs(2_000_000).time(LONG).run();
             println!("{how}: {report}");
             report
         });

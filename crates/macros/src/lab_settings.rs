@@ -10,19 +10,17 @@ use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"mixed\"`, \
                      `steps = 10000`, `time = \"2s\"`, `cancel = \"every await\"`, `faults`, \
-                     `late_clocks`, `network`, `virtual_workers = 2`, `transparent`, `native`, \
-                     `workers = 4` and `lab`";
+                     `late_clocks`, `disturbances = 2`, `exact_time`, `network`, \
+                     `virtual_workers = 2`, `transparent`, `native`, `workers = 4` and `lab`";
 
-const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \"dfs\", \
-                          \"dpor\" and \"bounded\"";
+const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \
+                          \"guided\", \"dfs\", \"dpor\" and \"bounded\"";
 
 /// How a test is to be run.
 #[derive(Default)]
 pub(crate) struct LabSettings {
     /// Calls of methods of the check.
     calls: Vec<TokenStream>,
-    /// Whether it was said how long to search.
-    has_time: bool,
     /// Whether it is to run in the lab where it runs on threads too.
     lab: bool,
     native: bool,
@@ -50,7 +48,6 @@ impl LabSettings {
             match setting {
                 Setting::Call(call) => {
                     settings.calls.push(call);
-                    settings.has_time |= key == "time";
                     for_lab.get_or_insert_with(|| key.clone());
                 }
                 Setting::Lab => settings.lab = true,
@@ -74,9 +71,7 @@ impl LabSettings {
     /// What is said to the check, if there is one.
     pub(crate) fn lab(&self) -> Option<TokenStream> {
         let calls = &self.calls;
-        let minute = quote!(.time(::core::time::Duration::from_secs(60)));
-        let time = (!self.has_time).then_some(minute);
-        (self.lab || !self.native).then(|| quote!(#time #(#calls)*))
+        (self.lab || !self.native).then(|| quote!(#(#calls)*))
     }
 
     /// The builder of the runtime, if there is one.
@@ -137,6 +132,11 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         }
         "faults" => quote!(.faults()),
         "late_clocks" => quote!(.late_clocks()),
+        "disturbances" => {
+            let times = at_least_one(value(key, "2", input)?)?;
+            quote!(.disturbances(#times as usize))
+        }
+        "exact_time" => quote!(.exact_time()),
         "network" => quote!(.network(::asx::lab::Faults::all())),
         "virtual_workers" => {
             let workers = parse_workers(value(key, "2", input)?)?;
@@ -170,6 +170,7 @@ fn strategy(literal: &LitStr) -> Result<TokenStream> {
         "random" => quote!(Random),
         "uniform" => quote!(Uniform),
         "pos" => quote!(Pos),
+        "guided" => quote!(Guided),
         "dfs" => quote!(Dfs),
         "dpor" => quote!(Dpor),
         "bounded" => quote!(Bounded),

@@ -75,13 +75,18 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// * `total = 10000`: how many runs at most in all; ten times as many as `seeds` unless set.
 /// * `seed = 7`: where random choices come from; 0 unless set.
 /// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
-///   `dfs`, `dpor`, `bounded`.
+///   `guided`, `dfs`, `dpor`, `bounded`.
 /// * `steps = 10000`: how many polls a run may take before it counts as endless.
-/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. A minute unless set.
+/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. Ten seconds
+///   unless set.
 /// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
 ///   cancel a run. Where there was a cancel, an error is as good as a value.
 /// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks
 ///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
+/// * `disturbances = 2`: how many cancels and faults there may be in a run, after each was tried
+///   alone; 2 unless set.
+/// * `exact_time`: time stands still while anything can run. Unless set, it also passes then, in
+///   some of the runs, as on a machine that is busy.
 /// * `network`: then everything goes wrong that may in the simulated network on which `asx::net`
 ///   runs in the lab: segments come late or in pieces, connections break, and so on.
 /// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.

@@ -76,6 +76,9 @@ pub struct Schedule {
     pub deviations: Vec<Deviation>,
 }
 
+/// So many options of one decision are looked at by who looks for something smaller.
+const MOST_OPTIONS: u32 = 64;
+
 /// Every decision of a run, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
@@ -130,12 +133,13 @@ impl Decisions {
         schedule
     }
 
-    /// All deviations that the run could have made and did not, from a decision on, each with the
-    /// number of its decision.
+    /// The deviations that the run could have made and did not, from a decision on, each with the
+    /// number of its decision: of a choice among many, with the first few options.
     pub(super) fn alternatives(&self, from: usize) -> Vec<(usize, Deviation)> {
         let mut found = Vec::new();
         self.walk(|place, taken, enabled| {
-            let options = (0..place.count).filter(|option| *option != taken.option);
+            let count = place.count.min(MOST_OPTIONS);
+            let options = (0..count).filter(|option| *option != taken.option);
             if place.decision >= from {
                 found.extend(options.filter_map(|option| {
                     let path = enabled.get(option as usize).copied();

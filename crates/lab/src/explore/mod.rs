@@ -21,6 +21,7 @@
 //! | [`Uniform`] | deep orders of long tasks | never |
 //! | [`Pos`] | rare orders of dependent steps | never |
 //! | [`Pct`] | bugs of small depth among many tasks, with a known probability | never |
+//! | [`Guided`] | what takes many steps that show in what tasks do next | never |
 //! | [`Dfs`] | everything, one by one | with a [`Certificate`] |
 //! | [`Dpor`] | everything, one run for each class of equal runs | with a [`Certificate`] |
 //! | [`Bounded`] | everything with few preemptions and few cancels, then with more | maybe |
@@ -46,6 +47,7 @@ mod bounded;
 mod decisions;
 mod dfs;
 mod dpor;
+mod guided;
 mod index;
 mod pct;
 mod place;
@@ -63,6 +65,7 @@ pub use bounded::{Bounded, Limits};
 pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
+pub use guided::Guided;
 pub use pct::Pct;
 pub use pos::Pos;
 pub use random::Random;
@@ -119,9 +122,9 @@ pub enum Point {
     Tie,
     /// Where a scan for work starts.
     Steal,
-    /// Which timer fires, or whether one does.
+    /// Whether time passes here though tasks can run, and how much: 0 is none.
     Timer,
-    /// What a program's random draw gives.
+    /// Which of so many a program's random draw gives.
     Entropy,
     /// Which ready branch of a selection is taken.
     Select,
@@ -131,11 +134,14 @@ pub enum Point {
     Fault,
     /// What goes wrong in the network: 0 is nothing.
     Network,
+    /// What a program's draw of any number gives: 0 is the usual one, 1 is the number 0, and 2 the
+    /// greatest there is.
+    Draw,
 }
 
 impl Point {
     /// All points, as declared.
-    pub const ALL: [Point; 9] = [
+    pub const ALL: [Point; 10] = [
         Point::Worker,
         Point::Tie,
         Point::Steal,
@@ -145,6 +151,7 @@ impl Point {
         Point::Cancel,
         Point::Fault,
         Point::Network,
+        Point::Draw,
     ];
 
     /// The name shown to people.
@@ -159,12 +166,13 @@ impl Point {
             Point::Cancel => "cancel",
             Point::Fault => "fault",
             Point::Network => "network",
+            Point::Draw => "draw",
         }
     }
 
     /// Whether anything but 0 is a disturbance from outside, of which a run should see few.
     pub const fn is_injected(self) -> bool {
-        matches!(self, Point::Cancel | Point::Fault | Point::Network)
+        matches!(self, Point::Timer | Point::Cancel | Point::Fault | Point::Network)
     }
 }
 

@@ -52,6 +52,11 @@ impl Pct {
         }
     }
 
+    /// The same with about so many cancels and faults in a run; one unless set.
+    pub fn disturbing(self, times: usize) -> Pct {
+        Pct { dice: self.dice.disturbing(times), ..self }
+    }
+
     /// Which goes of a list that has changed.
     #[inline(never)]
     fn pick_changed(&mut self, enabled: &[TaskPath], old: usize) -> usize {

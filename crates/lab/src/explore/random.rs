@@ -3,7 +3,8 @@
 //! Each run draws from a stream of its own, made of the seed and the number of the run. Injected
 //! disturbances (cancels, faults) are the exception: about one in a run, wherever there is room for
 //! one, because a run that is disturbed everywhere does little of what it is for. Of faults of the
-//! network, which come in groups, there are about one, two and four in turns.
+//! network, which come in groups, there are about one, two and four in turns. In one run of four,
+//! half of the draws from many numbers are one of the two at the edges.
 //!
 //! *Guaranteed*: a schedule with `n` choices of at most `k` options is found with a probability of
 //! at least `k^-n` by each run.
@@ -36,6 +37,12 @@ impl Random {
     /// The walks of a seed.
     pub fn new(seed: u64) -> Random {
         Random { dice: Dice::new(seed), options: 1.0, sum: 0.0, progress: Progress::default() }
+    }
+
+    /// The same with about so many cancels and faults in a run, wherever there is room for them;
+    /// one unless set.
+    pub fn disturbing(self, times: usize) -> Random {
+        Random { dice: self.dice.disturbing(times), ..self }
     }
 }
 
@@ -82,6 +89,12 @@ impl Strategy for Random {
     }
 }
 
+/// Of so many numbers each is drawn often enough.
+const FEW: usize = 64;
+
+/// In one run of so many the edges of draws are tried.
+const EDGES: u64 = 4;
+
 /// The draws of one run after another.
 #[derive(Debug)]
 pub(super) struct Dice {
@@ -91,11 +104,18 @@ pub(super) struct Dice {
     /// How many disturbances were possible in this run, and how many usually are.
     room: usize,
     usual: usize,
+    /// How many there are to be in a run.
+    wanted: usize,
 }
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Dice {
-        Dice { seed, run: 0, rng: DetRng::new(seed, 0), room: 0, usual: 4 }
+        Dice { seed, run: 0, rng: DetRng::new(seed, 0), room: 0, usual: 4, wanted: 1 }
+    }
+
+    /// The same with about so many disturbances in a run.
+    pub(super) fn disturbing(self, times: usize) -> Dice {
+        Dice { wanted: times, ..self }
     }
 
     pub(super) fn begin(&mut self) {
@@ -105,19 +125,57 @@ impl Dice {
     }
 
     pub(super) fn pick(&mut self, point: Point, count: usize) -> usize {
+        if let Some(edge) = self.edge(point, count) {
+            return edge;
+        }
         if !point.is_injected() {
             return self.rng.below(count);
         }
         self.room += 1;
         let expected = match point {
-            Point::Network => 1 << (self.run % 3),
-            _ => 1,
+            Point::Network if self.wanted == 1 => 1 << (self.run % 3),
+            _ => self.wanted,
         };
         let is_spared = self.rng.below(self.usual + 1) >= expected;
         if is_spared { 0 } else { 1 + self.rng.below(count - 1) }
     }
 
+    /// The option at an edge of a draw from many numbers, in some runs: few of the others would
+    /// come upon it.
+    fn edge(&mut self, point: Point, count: usize) -> Option<usize> {
+        let edges = match point {
+            Point::Draw => [1, 2],
+            Point::Entropy if count > FEW => [0, count - 1],
+            _ => return None,
+        };
+        let is_tried = self.run.is_multiple_of(EDGES) && self.rng.below(2) == 0;
+        is_tried.then(|| edges[self.rng.below(2)])
+    }
+
     pub(super) fn end(&mut self) {
         self.usual = (self.usual + self.room).div_ceil(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_about_as_many_disturbances_as_are_wanted() {
+        for wanted in 1..=4 {
+            let mut random = Random::new(5).disturbing(wanted);
+            let mut made = 0;
+            for run in 0..2000 {
+                assert!(random.begin());
+                let picks = (0..40).filter(|_| random.pick(Point::Cancel, 3) > 0).count();
+                // How much room there is in a run is learnt in the first few.
+                made += if run < 10 { 0 } else { picks };
+                random.end(Verdict::Passed);
+            }
+            let mean = made as f64 / 1990.0;
+            let expected = wanted as f64;
+            assert!((mean - expected).abs() < 0.2 * expected, "{mean} of {wanted}");
+        }
     }
 }

@@ -14,8 +14,11 @@ const VERSION: u8 = 1;
 /// used.
 const ALL: u8 = 5;
 const USED: u8 = 6;
-/// What is added to each if there are choices of the network in it, which take more room.
+/// What is added to each if there are choices in it of more kinds than [`NARROW`], which take more
+/// room.
 const WIDE: u8 = 2;
+/// So many kinds of choices, as declared, have a number that takes little room.
+const NARROW: u64 = 8;
 
 /// Where a poll can be left for others to go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,14 +97,14 @@ impl Schedule {
 
     /// The schedule as text, if polls can be left at these points.
     pub(crate) fn token_of(&self, left_at: Points) -> String {
-        let is_of_network = |deviation: &Deviation| match deviation {
-            Deviation::Pick { point, .. } => *point == Point::Network,
+        let takes_room = |deviation: &Deviation| match deviation {
+            Deviation::Pick { point, .. } => *point as u64 >= NARROW,
             Deviation::Task { .. } => false,
         };
-        let is_wide = self.deviations.iter().any(is_of_network);
+        let is_wide = self.deviations.iter().any(takes_room);
         let version = left_at.version();
         let mut bytes = vec![if is_wide { version + WIDE } else { version }];
-        let points = if is_wide { 16 } else { 8 };
+        let points = if is_wide { 16 } else { NARROW };
         let mut tags: Vec<u32> = Vec::new();
         let mut body = Vec::new();
         let mut index = |tag: u32| match tags.iter().position(|known| *known == tag) {
@@ -148,7 +151,7 @@ impl Schedule {
         let version = body.first().copied().ok_or(TokenError::Length)?;
         let all = [Points::None, Points::All, Points::Used];
         let known = all.iter().flat_map(|it| {
-            let narrow = (it.version(), *it, 8);
+            let narrow = (it.version(), *it, NARROW);
             [narrow, (it.version() + WIDE, *it, 16)]
         });
         let (_, left_at, points) =

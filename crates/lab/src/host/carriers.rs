@@ -29,9 +29,14 @@ impl Driver for LabHost {
 
     fn pick(&self, place: (u64, u64), count: usize) -> usize {
         let Some(mut state) = self.state.here() else { return 0 };
+        // Alone, there are as many as the settings of the network say.
+        let is_alone = !state.plan.cancels && !state.plan.faults;
+        if !is_alone && state.faults.count >= state.plan.disturbances {
+            return 0;
+        }
         let picked = state.pick(Point::Network, count);
         // After a first fault the program is another one: its places are not those to cover.
-        if state.asks && state.faults.made.is_empty() {
+        if state.asks && state.faults.count == 0 {
             state.faults.network.seen(place, false, count - 1, picked);
         }
         picked
@@ -39,7 +44,8 @@ impl Driver for LabHost {
 
     fn made(&self, fault: String, shows: bool) {
         let Some(mut state) = self.state.here() else { return };
-        state.faults.made.push(Made { text: Cow::Owned(fault), is_network: true });
+        state.faults.made.push(Made { text: Cow::Owned(fault), point: Point::Network });
+        state.faults.count += 1;
         state.is_disturbed |= shows;
     }
 

@@ -149,6 +149,7 @@ impl State {
             _ => self.name(entry.id(), from, nth),
         };
         if let Some(name) = entry.name() {
+            self.list.note_name(path, &name);
             self.names.push((entry.id(), name));
         }
         let is_local = entry.pin().is_some();
@@ -165,6 +166,7 @@ impl State {
             _ => mix64(!from ^ mix64(nth.into())) | 1,
         };
         self.note_number(TaskPath(path), id);
+        self.list.note(id, path, from, nth);
         let at = id as usize;
         if at >= self.born.len() {
             self.born.resize_with(at + 1, Born::default);

@@ -8,7 +8,7 @@ use asx_runtime::channel::broadcast::ListenError;
 use asx_runtime::channel::{self, Receiver, SendError};
 use asx_runtime::{Cancelled, Cx, Scope, select};
 
-use super::{Count, holds, pause};
+use super::{Count, holds, holds_in_exact_time, holds_with_one_cancel, pause};
 
 /// The numbers that came, and those that were accepted.
 #[derive(Clone, Default)]
@@ -83,7 +83,7 @@ fn bounded_loses_and_doubles_nothing() {
 
 #[test]
 fn reserved_slots_come_back() {
-    holds(async |cx: Cx| {
+    holds_with_one_cancel(async |cx: Cx| {
         let (tx, mut rx) = channel::bounded::<u32>(2);
         let ended = cx
             .scope(async |s: Scope<Cancelled>| {
@@ -114,7 +114,7 @@ fn reserved_slots_come_back() {
 
 #[test]
 fn a_slot_is_not_kept_for_one_who_gave_up() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let second = Duration::from_secs(1);
         cx.scope(async |s: Scope<Cancelled>| {
             let (tx, mut rx) = channel::bounded::<u32>(1);
@@ -284,7 +284,7 @@ fn broadcast_has_no_gaps() {
 
 #[test]
 fn watch_shows_the_last_value() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let (tx, rx) = channel::watch(0);
         let sent = Count::default();
         cx.scope(async |s: Scope<Cancelled>| {

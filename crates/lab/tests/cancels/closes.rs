@@ -6,7 +6,7 @@ use asx_runtime::channel::{self, RecvError, ReserveManyError, SendError};
 use asx_runtime::sync::{Mutex as Lock, MutexGuard, Notify};
 use asx_runtime::{Cancelled, Cx, Scope, TaskError};
 
-use super::{Count, holds, pause};
+use super::{Count, holds, holds_with_one_cancel, pause};
 
 type Book = Arc<Mutex<Vec<u32>>>;
 
@@ -96,7 +96,7 @@ fn who_waits_for_the_close_learns_of_it_or_of_its_cancel() {
 
 #[test]
 fn several_slots_are_had_together_and_all_come_back() {
-    holds(async |cx: Cx| {
+    holds_with_one_cancel(async |cx: Cx| {
         let (tx, mut rx) = channel::bounded::<u32>(2);
         let together = Count::default();
         let ended = cx
@@ -142,7 +142,7 @@ fn several_slots_are_had_together_and_all_come_back() {
 
 #[test]
 fn each_message_goes_to_one_of_several_receivers() {
-    holds(async |cx: Cx| {
+    holds_with_one_cancel(async |cx: Cx| {
         let (sent, came) = (Book::default(), Book::default());
         let (tx, rx) = channel::mpmc::<u32>(1);
         let ended = cx

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use asx_lab::Grain;
 use asx_runtime::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use asx_runtime::{Cancelled, Cx, Scope};
 
-use super::{Count, holds, holds_at, pause};
+use super::{Count, holds, holds_at_polls, holds_in_exact_time, pause};
 
 #[test]
 fn a_mutex_lets_one_in_and_is_free_in_the_end() {
@@ -131,7 +130,7 @@ fn who_leaves_the_line_lets_those_behind_go() {
 
 #[test]
 fn a_notification_goes_to_somebody_who_is_there() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let (told, left) = (Count::default(), Count::default());
         cx.scope(async |s: Scope<Cancelled>| {
             let notify = Arc::new(Notify::new());
@@ -188,7 +187,7 @@ fn all_that_wait_are_notified() {
 #[test]
 fn who_leaves_a_barrier_does_not_count() {
     // A cancel between two spawns would leave too few to pass it.
-    holds_at(Grain::Poll, async |cx: Cx| {
+    holds_at_polls(async |cx: Cx| {
         let (passed, leaders) = (Count::default(), Count::default());
         let ended = cx
             .scope(async |s: Scope<Cancelled>| {

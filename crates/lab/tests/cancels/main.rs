@@ -12,8 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use asx_lab::{Grain, Judged, check};
+use asx_lab::{Check, Grain, Judged, check};
 use asx_runtime::Cx;
+
+/// All of it is to be run, however busy the machine is.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// All cancels were tried, also between two operations of a poll, and no run has failed.
 fn holds<F, B>(program: F)
@@ -21,26 +24,54 @@ where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    holds_at(Grain::Operation, program);
+    passes(check(&program).cancel_at_every_await(), check(&program).faults());
 }
 
-/// The same; at poll grain for a program of which a part that was begun must be done.
-fn holds_at<F, B>(grain: Grain, program: F)
+/// The same for a program that counts on how much time has passed.
+fn holds_in_exact_time<F, B>(program: F)
 where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    let by_default = check(&program).cancel_at_every_await();
-    let report = match grain {
-        Grain::Poll => by_default.grain(grain).run(),
-        Grain::Operation => by_default.run(),
-    };
+    let cancelled = check(&program).exact_time().cancel_at_every_await();
+    passes(cancelled, check(&program).exact_time().faults());
+}
+
+/// The same for a program that waits for one of two tasks, which are not both to be cancelled.
+fn holds_with_one_cancel<F, B>(program: F)
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    let cancelled = check(&program).disturbances(1).cancel_at_every_await();
+    passes(cancelled, check(&program).faults());
+}
+
+/// The same, with cancels at poll grain only, for a program of which a part that was begun must be
+/// done.
+fn holds_at_polls<F, B>(program: F)
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    let cancelled = check(&program).grain(Grain::Poll).cancel_at_every_await();
+    passes(cancelled, check(&program).faults());
+}
+
+fn passes<F, G, B, C>(cancelled: Check<F>, woken: Check<G>)
+where
+    F: Fn(Cx) -> B,
+    G: Fn(Cx) -> C,
+    B: Future<Output: Judged>,
+    C: Future<Output: Judged>,
+{
+    let report = cancelled.time(MINUTE).run();
     println!("{report}");
     assert!(report.failure.is_none(), "{report}");
     let (tried, all) = report.cancels.expect("cancels were asked for");
     assert!(tried == all && all > 0, "{report}");
     // And in other orders, without cancels, with wakes for nothing.
-    let report = check(&program).faults().run();
+    let report = woken.time(MINUTE).run();
     println!("{report}");
     assert!(report.failure.is_none(), "{report}");
 }

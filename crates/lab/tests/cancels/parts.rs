@@ -6,7 +6,7 @@ use std::time::Duration;
 use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Cx, Scope, group, join, race, try_join};
 
-use super::{Count, holds};
+use super::{Count, holds, holds_in_exact_time};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
 
 #[test]
 fn a_sleep_is_neither_short_nor_long() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let slept = cx.sleep(SECOND).await;
         // A cancel that comes with the time is what is seen.
         assert!(cx.now() == at(1) || slept.is_err() && cx.now() == at(0));
@@ -28,7 +28,7 @@ fn a_sleep_is_neither_short_nor_long() {
 
 #[test]
 fn a_tick_is_taken_or_not() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let mut interval = cx.interval(SECOND);
         for number in 1..=3 {
             let due = interval.next();
@@ -91,7 +91,7 @@ fn a_failed_join_is_over_when_both_are() {
 
 #[test]
 fn a_race_is_over_when_its_losers_are() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let (live, clean) = (Count::default(), Count::default());
         let first = race(
             &cx,
@@ -129,7 +129,7 @@ fn a_group_is_over_when_its_children_are() {
 
 #[test]
 fn a_timeout_is_over_when_its_body_is() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         for (time, fits) in [(SECOND, true), (3 * SECOND, false)] {
             let (live, clean) = (Count::default(), Count::default());
             let ended = cx.timeout(2 * SECOND, |cx| part(cx, time, &live, &clean)).await;

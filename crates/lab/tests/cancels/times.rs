@@ -5,7 +5,7 @@ use std::time::Duration;
 use asx_runtime::time::{DelayQueue, MissedTicks};
 use asx_runtime::{Cancelled, Cx, Scope, channel, select};
 
-use super::{Count, holds};
+use super::{Count, holds, holds_in_exact_time};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -81,7 +81,7 @@ fn a_sleep_that_is_reset_ends_at_the_new_time() {
 
 #[test]
 fn an_interval_that_is_reset_ticks_from_there() {
-    holds(async |cx: Cx| {
+    holds_in_exact_time(async |cx: Cx| {
         let mut beat = cx.interval(SECOND * 10).missed(MissedTicks::Skip);
         beat.reset_after(&cx, SECOND);
         let first = cx.now() + SECOND;

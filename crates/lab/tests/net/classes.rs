@@ -5,7 +5,7 @@ use asx_net::{Cx, TcpListener, TcpStream, UdpSocket, io};
 use asx_runtime::Scope;
 use asx_runtime::time::DurationExt as _;
 
-use super::pair;
+use super::{LONG, pair};
 
 /// All classes are seen by both, and no order of the full search has another.
 ///
@@ -29,7 +29,7 @@ fn compare_as<B: Future<Output = io::Result<()>>>(
             cx.sleep(1.secs()).await?;
             Ok::<_, io::Error>(())
         };
-        let mut check = check(drained).how(how).grain(Grain::Poll).runs(100_000);
+        let mut check = check(drained).how(how).grain(Grain::Poll).runs(100_000).time(LONG);
         if is_transparent {
             check = check.transparent();
         }

@@ -21,9 +21,9 @@ fn found<B: Future<Output = io::Result<()>>>(
     faults: Faults,
     program: impl Fn(Cx) -> B + Copy,
 ) -> Found {
-    let without = check(program).runs(100).run();
+    let without = check(program).exact_time().runs(100).run();
     assert!(without.failure.is_none(), "{without}");
-    let check = check(program).network(faults);
+    let check = check(program).exact_time().network(faults);
     let found = failure(check.run());
     let again = failure(check.replay(&found.token).expect("a token"));
     assert_eq!(again.failure, found.failure);
@@ -36,7 +36,7 @@ fn survives<B: Future<Output = io::Result<()>>>(
     faults: Faults,
     program: impl Fn(Cx) -> B,
 ) -> Report {
-    let report = check(program).network(faults).runs(200).run();
+    let report = check(program).exact_time().network(faults).runs(200).run();
     assert!(report.failure.is_none(), "{report}");
     let (tried, all) = report.network.expect("faults were asked for");
     assert!(tried == all && all > 0, "{report}");

@@ -5,8 +5,13 @@ mod classes;
 mod faults;
 mod tcp;
 
+use std::time::Duration;
+
 use asx_lab::{Grain, How, Report, check};
 use asx_net::{Cx, TcpListener, TcpStream, io};
+
+/// All of it is to be run, however busy the machine is.
+const LONG: Duration = Duration::from_secs(300);
 
 /// Two ends of a TCP connection: who has connected, and who has accepted.
 async fn pair(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
@@ -26,7 +31,8 @@ fn passes<B: Future<Output = io::Result<()>>>(program: impl Fn(Cx) -> B) -> Repo
 
 /// The same, and all of its orders were run: how many classes there are.
 fn classes<B: Future<Output = io::Result<()>>>(program: impl Fn(Cx) -> B) -> u64 {
-    let report = check(program).how(How::Dpor).grain(Grain::Poll).transparent().runs(10_000).run();
+    let check = check(program).how(How::Dpor).grain(Grain::Poll).transparent();
+    let report = check.runs(10_000).time(LONG).run();
     assert!(report.failure.is_none(), "{report}");
     report.proof.unwrap_or_else(|| panic!("{report}")).classes
 }

@@ -22,14 +22,15 @@ const AT: &str = "127.0.0.1:80";
 /// How long somebody waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A program, what its bug is found as, and whether that takes a fault of the network.
+/// A program, what its bug is found as, and whether that takes a fault of the network; and
+/// `exact_time` if it is right only where no machine is slow.
 macro_rules! planted {
-    ($($test:ident: $kind:ident $how:ident;)*) => {
+    ($($test:ident: $kind:ident $how:ident $($time:ident)?;)*) => {
         $(
             #[test]
             fn $test() {
-                let bug = asx_lab::check(super::$test::<true>);
-                let fixed = asx_lab::check(super::$test::<false>);
+                let bug = asx_lab::check(super::$test::<true>) $(.$time())?;
+                let fixed = asx_lab::check(super::$test::<false>) $(.$time())?;
                 let kind = asx_lab::Kind::$kind;
                 crate::judge(stringify!($test), bug, fixed, kind, crate::How::$how);
             }
@@ -69,6 +70,8 @@ where
     let again = bug.replay(&found.token).expect("a token").failure.expect("it fails again");
     assert_eq!(again.failure, found.failure, "{name}");
     assert_eq!(again.words, found.words, "{name}");
+    // All of it is to be run, however busy the machine is.
+    let fixed = fixed.time(Duration::from_secs(60));
     let report = fixed.name(name).network(Faults::all()).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     let (tried, all) = report.network.expect("faults were asked for");

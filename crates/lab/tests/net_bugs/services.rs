@@ -12,8 +12,8 @@ mod found {
     planted! {
         order_doubled: Panic Fault;
         reconnect_storm: Panic Order;
-        accept_ends: Panic Fault;
-        lease_outlived: Panic Fault;
+        accept_ends: Panic Fault exact_time;
+        lease_outlived: Panic Fault exact_time;
         old_write_wins: Panic Fault;
         refused_is_empty: Panic Fault;
     }

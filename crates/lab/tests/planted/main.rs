@@ -8,17 +8,23 @@
 
 mod cancel;
 mod data;
+mod draws;
 mod locks;
 mod messages;
 mod operations;
+mod pairs;
+mod slow;
 mod tasks;
 mod timing;
 mod wakes;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use asx_lab::{Check, Judged, Kind};
 use asx_runtime::Cx;
+
+/// All of a program without its bug is to be run, however busy the machine is.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What is known of the program without the bug.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,12 +35,14 @@ enum Twin {
     Passes,
 }
 
-/// A program, what it is found as, and by how many forced decisions at most.
+/// A program, what it is found as, and by how many forced decisions at most; and `exact_time` if
+/// it is right only where no machine is slow.
 macro_rules! planted {
-    ($test:ident: $program:ident, $kind:ident, $forced:literal, $twin:ident) => {
+    ($test:ident: $program:ident, $kind:ident, $forced:literal, $twin:ident $(, $time:ident)?) => {
         #[test]
         fn $test() {
-            let (bug, fixed) = (check($program::<true>), check($program::<false>));
+            let bug = check($program::<true>) $(.$time())?;
+            let fixed = check($program::<false>) $(.$time())?;
             let (kind, twin) = (asx_lab::Kind::$kind, crate::Twin::$twin);
             crate::judge(stringify!($program), bug, fixed, kind, $forced, twin);
         }
@@ -64,7 +72,7 @@ fn judge<F, G, B, C>(
     C: Future<Output: Judged>,
 {
     find(name, &bug, kind, forced);
-    let report = fixed.run();
+    let report = fixed.time(MINUTE).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     assert_eq!(report.proof.is_some(), twin == Twin::Proved, "{name}, fixed: {report}");
 }
@@ -77,7 +85,7 @@ where
     C: Future<Output: Judged>,
 {
     find(name, &bug, kind, 2);
-    let report = fixed.run();
+    let report = fixed.time(MINUTE).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     let (tried, all) = report.cancels.expect("cancels were asked for");
     assert_eq!(tried, all, "{name}, fixed: {report}");

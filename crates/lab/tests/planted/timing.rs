@@ -75,7 +75,7 @@ async fn drift<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     assert_eq!(late, Duration::ZERO, "three ticks are not three seconds");
     Ok(())
 }
-planted!(drift_is_found: drift, Panic, 0, Proved);
+planted!(drift_is_found: drift, Panic, 0, Proved, exact_time);
 
 /// A watchdog and the work it watches: which is told first that a second is over?
 async fn watchdog<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -101,4 +101,4 @@ async fn watchdog<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     assert_eq!(barks.load(Relaxed), 0, "it barked at nothing");
     Ok(())
 }
-planted!(watchdog_is_found: watchdog, Panic, 1, Proved);
+planted!(watchdog_is_found: watchdog, Panic, 1, Proved, exact_time);

@@ -1,0 +1,99 @@
+//! How many cancels and faults there are in a run, and what ends a check that has many to try.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use asx_lab::{Faults, Stopped, check};
+use asx_net::{TcpListener, TcpStream, io};
+use asx_runtime::Cx;
+
+const FAULTS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Which faults there are in the runs of a program that has four places for them.
+fn together(disturbances: usize) -> BTreeSet<Vec<&'static str>> {
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let all = seen.clone();
+    let program = async |cx: Cx| {
+        let made: Vec<_> = FAULTS.into_iter().filter(|fault| cx.fault(fault)).collect();
+        seen.lock().unwrap().insert(made);
+    };
+    let report = check(program).faults().disturbances(disturbances).run();
+    assert!(report.failure.is_none(), "{report}");
+    let all = all.lock().unwrap();
+    all.clone()
+}
+
+#[test]
+fn there_are_as_many_in_a_run_as_are_asked_for() {
+    for (most, expected) in [(1, 1 + 4), (2, 1 + 4 + 6), (3, 1 + 4 + 6 + 4)] {
+        let seen = together(most);
+        assert_eq!(seen.iter().map(Vec::len).max(), Some(most), "{seen:?}");
+        assert_eq!(seen.len(), expected, "{most}: {seen:?}");
+    }
+}
+
+/// A client that connects, and asks a fault where it is done.
+async fn ask(cx: Cx) -> io::Result<()> {
+    let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+    let is_refused = TcpStream::connect(&cx, "127.0.0.1:80").await.is_err();
+    drop(listener);
+    assert!(!is_refused || !cx.fault("no cache"), "neither the server nor a cache");
+    Ok(())
+}
+
+#[test]
+fn a_fault_and_one_of_the_network_come_together() {
+    let program = check(ask).network(Faults::none().refusals(1)).faults();
+    let found = program.run().failure.expect("both may happen");
+    assert_eq!(found.words.len(), 2, "{found}");
+    assert!(found.words[0].ends_with("was refused"), "{found}");
+    assert!(found.words[1].starts_with("no cache in poll "), "{found}");
+    let again = program.replay(&found.token).expect("a token").failure.expect("it fails");
+    assert_eq!((again.failure, again.words), (found.failure, found.words));
+    let report = program.disturbances(1).run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+/// Many tasks with many awaits, each of which can be cancelled.
+async fn many_awaits(cx: Cx) {
+    for _ in 0..60 {
+        cx.yield_now().await;
+    }
+}
+
+/// There are more faults than runs, and still there are runs with two of them.
+#[test]
+fn runs_are_kept_for_those_with_two_disturbances() {
+    let together = Arc::new(Mutex::new(0));
+    let most = together.clone();
+    let program = async |cx: Cx| {
+        let mut made = 0;
+        for _ in 0..200 {
+            made += u32::from(cx.fault("disk full"));
+        }
+        let mut most = most.lock().unwrap();
+        *most = made.max(*most);
+    };
+    let report = check(program).runs(10).total(100).faults().run();
+    assert!(report.failure.is_none(), "{report}");
+    assert_eq!((report.runs, report.stopped), (100, Some(Stopped::Runs(100))), "{report}");
+    assert_eq!(*together.lock().unwrap(), 2);
+}
+
+#[test]
+fn a_check_that_takes_too_long_is_ended_and_says_so() {
+    let program = async |cx: Cx| {
+        std::thread::sleep(Duration::from_millis(5));
+        many_awaits(cx).await;
+    };
+    let time = Duration::from_millis(200);
+    let start = Instant::now();
+    let report = check(program).runs(100_000).time(time).run();
+    assert_eq!(report.stopped, Some(Stopped::Time(time)), "{report}");
+    assert!(
+        report.to_string().contains("; stopped by the limit of 200ms; `time` allows more"),
+        "{report}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(60) && report.runs < 1000, "{report}");
+}
