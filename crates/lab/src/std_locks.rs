@@ -48,7 +48,8 @@ mod imp {
         /// The word for which the poll waits that has just left its stack.
         static WAITS_FOR: Cell<Option<Word>> = const { Cell::new(None) };
         /// The addresses of words that no other thread has changed, and the place of the next.
-        static OF_TASKS: Cell<([usize; REMEMBERED], usize)> = const { Cell::new(([0; REMEMBERED], 0)) };
+        static OF_TASKS: Cell<([usize; REMEMBERED], usize)> =
+            const { Cell::new(([0; REMEMBERED], 0)) };
     }
 
     /// The word for which the poll waits that has just left its stack, if that is why.
