@@ -455,13 +455,13 @@ pub use asx_net as net;
 pub use asx_net::io;
 pub use asx_runtime::{
     AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
-    Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, Metrics, NextChild,
-    NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo, Restart,
-    Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError, TaskInfo,
-    TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics, YieldNow,
-    assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race, race_all,
-    race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join, try_join_all,
-    try_join3, try_join4, wait_errors_into,
+    Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,
+    NextChild, NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo,
+    Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError,
+    TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
+    YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race,
+    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join,
+    try_join_all, try_join3, try_join4, wait_errors_into,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

@@ -1,9 +1,11 @@
 //! What dumps tell people.
 
 use std::future::pending;
+use std::sync::Arc;
 
 use asx::prelude::*;
-use asx::{Cx, Dump, Grace, Policy, Runtime};
+use asx::sync::{Mutex, RwLock, Semaphore};
+use asx::{Activity, Cx, Dump, Grace, Policy, Runtime, TaskInfo};
 
 /// Looks until the dump says it.
 async fn dump_with(cx: &Cx, text: &str) -> Dump {
@@ -107,4 +109,142 @@ fn times_are_told_in_words() {
     assert!(open.contains("its timer is due in 1 h "), "{open}");
     let closing = closing.unwrap();
     assert!(closing.contains(" ago, force in 1 min "), "{closing}");
+}
+
+/// What the dump tells of the task with this name.
+fn task(dump: &Dump, name: &str) -> TaskInfo {
+    let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
+    let task = tasks.find(|task| task.name.as_deref() == Some(name));
+    task.unwrap_or_else(|| panic!("no {name} in {dump}")).clone()
+}
+
+/// Whom the task with this name waits for, by name.
+fn held_by(dump: &Dump, name: &str) -> Option<String> {
+    task(dump, name).held_by.map(|holder| holder.name.expect("it has a name").to_string())
+}
+
+/// A task holds the lock until it gets a message.
+async fn hold(
+    cx: Cx,
+    lock: Arc<Mutex<()>>,
+    mut go: channel::Receiver<()>,
+) -> Result<(), Cancelled> {
+    let _guard = lock.lock(&cx).await?;
+    go.next(&cx).await?;
+    Ok(())
+}
+
+#[test]
+fn who_waits_for_a_lock_is_told_who_holds_it_also_after_it_was_handed_over() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let cx = &cx;
+        let lock = Arc::new(Mutex::new(()));
+        let ended = cx.scope(async |s: Scope<Cancelled>| {
+            let mut senders = Vec::new();
+            for (name, waits) in [("one", "a message"), ("two", "a lock"), ("three", "a lock")] {
+                let (tx, rx) = channel::bounded(1);
+                let lock = lock.clone();
+                senders.push(tx);
+                s.task(name).spawn(async move |cx: Cx| hold(cx, lock, rx).await);
+                dump_with(cx, &format!("{name:?} Running, waits for {waits}")).await;
+            }
+            let dump = cx.handle().dump();
+            assert_eq!(held_by(&dump, "two").as_deref(), Some("one"), "{dump}");
+            assert_eq!(held_by(&dump, "three").as_deref(), Some("one"), "{dump}");
+            assert_eq!(held_by(&dump, "one"), None, "{dump}");
+            let one = task(&dump, "one").id;
+            let text = dump.to_string();
+            assert!(text.contains(&format!(", held by task t{one} \"one\"")), "{text}");
+            let json = dump.to_json();
+            assert!(json.contains(&format!("\"held_by\":{one},\"waited_for\":")), "{json}");
+            senders[0].try_send(()).unwrap();
+            let dump = dump_with(cx, "\"two\" Running, waits for a message").await;
+            assert_eq!(held_by(&dump, "three").as_deref(), Some("two"), "{dump}");
+            senders.clear();
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+        // Taken without a wait.
+        let ended = cx.scope(async |s: Scope<Cancelled>| {
+            let holder = lock.clone();
+            let (go, mut gone) = channel::bounded::<()>(1);
+            s.task("tried").spawn(async move |cx: Cx| {
+                let _guard = holder.try_lock().expect("it is free");
+                gone.next(&cx).await?;
+                Ok(())
+            });
+            dump_with(cx, "\"tried\" Running, waits for a message").await;
+            let waiter = lock.clone();
+            s.task("waits").spawn(async move |cx: Cx| waiter.lock(&cx).await.map(drop));
+            let dump = dump_with(cx, "\"waits\" Running, waits for a lock").await;
+            assert_eq!(held_by(&dump, "waits").as_deref(), Some("tried"), "{dump}");
+            drop(go);
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+    });
+}
+
+#[test]
+fn a_writer_is_told_and_readers_and_permits_of_a_semaphore_are_not() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let cx = &cx;
+        let lock = Arc::new(RwLock::new(()));
+        let permits = Arc::new(Semaphore::new(1));
+        let ended = cx.scope(async |s: Scope<Cancelled>| {
+            let write = lock.write(cx).await?;
+            let reads = lock.clone();
+            s.task("reads").spawn(async move |cx: Cx| reads.read(&cx).await.map(drop));
+            let dump = dump_with(cx, "\"reads\" Running, waits for a lock").await;
+            let holder = task(&dump, "reads").held_by.expect("a writer");
+            let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
+            let holder = tasks.find(|task| task.id == holder.id).expect("it lives");
+            assert_eq!(holder.activity, Activity::Running, "it makes the dump: {dump}");
+            drop(write);
+            let read = lock.read(cx).await?;
+            let permit = permits.acquire(cx).await.expect("it is open");
+            let writes = lock.clone();
+            s.task("writes").spawn(async move |cx: Cx| writes.write(&cx).await.map(drop));
+            let enters = permits.clone();
+            s.task("enters").spawn(async move |cx: Cx| {
+                drop(enters.acquire(&cx).await);
+                Ok(())
+            });
+            dump_with(cx, "\"writes\" Running, waits for a lock").await;
+            let dump = dump_with(cx, "\"enters\" Running, waits for a lock").await;
+            assert_eq!(task(&dump, "writes").held_by, None, "{dump}");
+            assert_eq!(task(&dump, "enters").held_by, None, "{dump}");
+            drop((read, permit));
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+    });
+}
+
+/// In the lab, whose clock says exactly how long that is.
+#[cfg(feature = "lab")]
+#[asx::test]
+async fn a_task_that_waits_is_told_with_how_long_it_has(cx: &Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (tx, mut rx) = channel::bounded::<()>(1);
+        s.task("waits").spawn(async move |cx: Cx| {
+            while rx.next(&cx).await?.is_some() {}
+            Ok(())
+        });
+        cx.sleep(90.secs()).await?;
+        let dump = cx.handle().dump();
+        assert_eq!(task(&dump, "waits").waited_for, Some(90.secs()), "{dump}");
+        assert!(dump.to_string().contains(", for 1 min 30 s so far"), "{dump}");
+        assert!(dump.to_json().contains("\"waited_for\":90000,"), "{}", dump.to_json());
+        tx.try_send(()).expect("there is room");
+        cx.sleep(250.millis()).await?;
+        let dump = cx.handle().dump();
+        assert_eq!(task(&dump, "waits").waited_for, Some(250.millis()), "since its last poll");
+        assert!(!dump.to_string().contains("so far"), "not worth telling: {dump}");
+        drop(tx);
+        Ok(())
+    })
+    .await
 }

@@ -124,6 +124,23 @@ fn the_value_of_a_task_is_its_own_error_or_the_cancel_or_the_panic() {
     });
 }
 
+#[test]
+fn a_broadcast_receive_that_skips_what_was_missed_has_the_question_mark() {
+    async fn second(cx: &Cx, rx: &mut channel::broadcast::Subscriber<u32>) -> Result<u32, Own> {
+        rx.recv(cx).skip_lagged().await?;
+        Ok(rx.recv(cx).skip_lagged().await?)
+    }
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (tx, mut rx) = channel::broadcast(2);
+            (0..5).for_each(|n| assert_eq!(tx.send(n), Ok(1)));
+            assert_eq!(second(&cx, &mut rx).await, Ok(4));
+            drop(tx);
+            assert_eq!(second(&cx, &mut rx).await, Err(Own::Alone));
+        });
+    });
+}
+
 /// The first permit goes to somebody, the second to nobody, and a cancel is the only error.
 #[test]
 fn permits_come_until_the_receiver_is_gone() {

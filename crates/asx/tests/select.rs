@@ -327,12 +327,12 @@ fn every_message_of_two_channels_comes_until_both_have_ended() {
             let (b, mut right) = channel::bounded(2);
             cx.scope(async |s| {
                 for tx in [a, b] {
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         for n in 0..100 {
                             tx.send(&cx, n).await.unwrap();
                         }
                         Ok(())
-                    }));
+                    });
                 }
                 let mut count = 0;
                 let mut sum = 0;

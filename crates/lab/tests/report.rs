@@ -133,11 +133,11 @@ async fn two_locks(cx: Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         for (name, first) in [("left", 0), ("right", 1)] {
             let locks = locks.clone();
-            drop(s.task(name).spawn(async move |cx: Cx| {
+            s.task(name).spawn(async move |cx: Cx| {
                 let _one = locks[first].lock(&cx).await?;
                 let _two = locks[1 - first].lock(&cx).await?;
                 Ok(())
-            }));
+            });
         }
         Ok(())
     })
@@ -224,7 +224,7 @@ fn a_panic_in_the_body_of_a_scope_is_where_its_task_was_polled() {
     let found = failure(
         check(async |cx: Cx| {
             cx.scope(async |s: Scope<Cancelled>| {
-                drop(s.task("other").spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await)));
+                s.task("other").spawn(async |cx: Cx| Err::<(), _>(cx.cancelled().await));
                 cx.yield_now().await;
                 assert!(cx.is_stopping(), "in the body");
                 Ok(())

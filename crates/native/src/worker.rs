@@ -340,6 +340,7 @@ impl Worker {
     /// Runs what is runnable, and never waits.
     fn run_while_any(&self, mut go_on: impl FnMut() -> bool) {
         let _here = Here::enter(self);
+        self.core.note_time(self.shared.now());
         self.fire_timers();
         while go_on()
             && let Some(found) = self.next()
@@ -417,7 +418,9 @@ impl Worker {
     fn polled(&self) {
         let polls = self.remote.counters.polled();
         if self.pace.is_due(polls) {
-            self.pace.looked(polls, self.shared.now());
+            let now = self.shared.now();
+            self.pace.looked(polls, now);
+            self.core.note_time(now);
             self.fire_timers();
             self.look_at_sockets();
         }
@@ -595,7 +598,9 @@ impl Worker {
             let woken = self.rest(span);
             drop(by);
             next = self.core.next_timer();
-            self.is_called_often.set(self.shared.now() < since + WATCH.1);
+            let now = self.shared.now();
+            self.core.note_time(now);
+            self.is_called_often.set(now < since + WATCH.1);
             if woken == Woken::Notified || next.is_some_and(|next| next + LATE <= self.shared.now())
             {
                 return idle.cancel_park(me);

@@ -17,7 +17,8 @@ use crate::sync::AcquireError;
 /// [`wait_errors_into!`](crate::wait_errors_into) has `?` do both.
 ///
 /// The error of a broadcast's subscriber has a third case, messages that were missed: it says
-/// nothing of whether the caller can go on, so it is not turned into this one.
+/// nothing of whether the caller can go on, so it is not turned into this one. The error of
+/// [`recv(cx).skip_lagged()`](crate::channel::broadcast::Listen::skip_lagged) is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitError {
     /// The task was asked to stop.

@@ -72,6 +72,14 @@ pub struct TaskInfo {
     pub overrun: bool,
     /// What it waited for last, and where.
     pub waits: Option<(&'static str, &'static Location<'static>)>,
+    /// How long it has waited there, since its last poll: to a fraction of a second, and rather
+    /// more than less if its worker was held up. Not known of blocking jobs, of tasks whose wait is
+    /// [stale](TaskInfo::stale), and on pages.
+    pub waited_for: Option<Duration>,
+    /// Who holds the lock it waits for, if it does: the mutex, or the writer's side of a lock for
+    /// readers and writers. Not known of readers and semaphores, which may be held by many, of what
+    /// was taken outside of all tasks, and on pages.
+    pub held_by: Option<LockHolder>,
     /// The socket it waits at, if it does: what for, and the address of the peer.
     pub socket: Option<String>,
     /// Whether its last poll did not look at that: the wait is over, or its future was dropped,
@@ -84,6 +92,25 @@ pub struct TaskInfo {
     pub function: Option<String>,
     /// In how long the next of its timers is due, if it has one: a sleep, a timeout.
     pub timer_in: Option<Duration>,
+}
+
+/// The task that took a lock, which holds it unless it has handed the guard on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockHolder {
+    /// Its number.
+    pub id: u64,
+    /// Its name, if it has one and lives.
+    pub name: Option<Arc<str>>,
+}
+
+impl fmt::Display for LockHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task t{}", self.id)?;
+        match &self.name {
+            Some(name) => write!(f, " {name:?}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Dump {
@@ -103,7 +130,8 @@ impl Dump {
     }
 
     /// The same as one JSON object. Durations are in milliseconds. A task that waits at a socket
-    /// has the key `socket`.
+    /// has the key `socket`; one that waits for a lock whose holder is known has `held_by`, the
+    /// number of that task.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
         format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
@@ -136,6 +164,8 @@ impl TaskInfo {
         let name = self.name.as_deref().map_or("null".into(), quoted);
         let socket = self.socket.as_deref().map(|socket| format!(",\"socket\":{}", quoted(socket)));
         let socket = socket.unwrap_or_default();
+        let holder = self.held_by.as_ref().map(|holder| format!(",\"held_by\":{}", holder.id));
+        let holder = holder.unwrap_or_default();
         let (on, at) = match self.waits {
             Some((on, at)) => (quoted(on), quoted(&at.to_string())),
             None => ("null".into(), "null".into()),
@@ -143,9 +173,12 @@ impl TaskInfo {
         let spawned = self.spawned.map_or("null".into(), |at| quoted(&at.to_string()));
         let function = self.function.as_deref().map_or("null".into(), quoted);
         let timer = millis(self.timer_in);
+        let waited = millis(self.waited_for);
         format!(
             "{{\"id\":{},\"name\":{name},\"state\":\"{}\",\"activity\":\"{:?}\",\"blocking\":{},\
-             \"overrun\":{},\"waits_for\":{on},\"at\":{at}{socket},\"stale\":{},\
+             \"overrun\":{},\"waits_for\":{on},\"at\":{at}{socket}{holder},\
+             \"waited_for\":{waited},\
+             \"stale\":{},\
              \"spawned\":{spawned},\"function\":{function},\"timer_in\":{timer}}}",
             self.id,
             self.state.name(),
@@ -201,6 +234,9 @@ impl fmt::Display for InWords {
 fn millis(duration: Option<Duration>) -> String {
     duration.map_or("null".into(), |duration| duration.as_millis().to_string())
 }
+
+/// Shorter waits are told to programs only.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// Deeper regions are no further to the right: a tree as deep as a list would take its square.
 const MAX_INDENT: usize = 40;
@@ -281,7 +317,16 @@ impl fmt::Display for TaskInfo {
                 )
             }
             (Activity::Waiting, Some((on, at))) => {
-                write!(f, ", waits for {} at {at}", self.socket.as_deref().unwrap_or(on))
+                write!(f, ", waits for {} at {at}", self.socket.as_deref().unwrap_or(on))?;
+                if let Some(holder) = &self.held_by {
+                    write!(f, ", held by {holder}")?;
+                }
+                match self.waited_for {
+                    Some(waited) if waited >= WORTH_TELLING => {
+                        write!(f, ", for {} so far", InWords(waited))
+                    }
+                    _ => Ok(()),
+                }
             }
             (Activity::Waiting, None) => {
                 write!(f, ", waits for something outside asx{}", self.origin())

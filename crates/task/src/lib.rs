@@ -20,6 +20,7 @@ mod error;
 pub mod footprint;
 mod force;
 mod handle;
+pub mod holders;
 pub mod hosted;
 mod local;
 mod locals;
@@ -78,7 +79,7 @@ pub use combine::{
     race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
     try_join3, try_join4,
 };
-pub use dump::{Activity, Dump, RegionInfo, TaskInfo};
+pub use dump::{Activity, Dump, LockHolder, RegionInfo, TaskInfo};
 pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use handle::{Task, TaskValue};
 pub use local::Local;

@@ -47,6 +47,8 @@ impl Root {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
+        // The thread may have been elsewhere for long.
+        parent.core.note_time(parent.core.now());
         let opened = parent.open_child(Policy::CollectAll, Budget::INFINITE, None);
         let region = opened.map_err(SpawnError::new)?;
         let guard = AbortOnUnwind;

@@ -59,12 +59,12 @@ impl<const WORKERS: usize> Serve for Asx<WORKERS> {
 
     fn echo_beside_a_block(listener: TcpListener) -> ! {
         run::<WORKERS, (), _>(move |cx, s| {
-            drop(s.spawn::<_, _, ()>(async |cx: Cx| {
+            s.spawn::<_, _, ()>(async |cx: Cx| {
                 loop {
                     std::thread::sleep(BLOCKED);
                     cx.sleep(Duration::from_secs(1) - BLOCKED).await?;
                 }
-            }));
+            });
             serve(cx, s, listener)
         });
         unreachable!("a server does not end")

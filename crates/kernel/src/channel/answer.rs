@@ -142,6 +142,26 @@ pub enum TryReserveError {
     Full,
 }
 
+/// Why several slots will never be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReserveManyRefused {
+    /// The receiver is gone.
+    Disconnected,
+    /// The channel has fewer slots than were asked for.
+    TooMany,
+}
+
+/// Why several slots could not be reserved at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryReserveManyError {
+    /// The receiver is gone.
+    Disconnected,
+    /// Too few slots are free, or others are waiting for one.
+    Full,
+    /// The channel has fewer slots than were asked for: so many are never free.
+    TooMany,
+}
+
 refusals! {
     /// Why a value could not be sent at once; hands it back.
     pub enum TrySendError {
@@ -177,6 +197,15 @@ errors! {
     TryReserveError {
         TryReserveError::Disconnected => Status::Disconnected;
         TryReserveError::Full => Status::Full;
+    }
+    ReserveManyRefused {
+        ReserveManyRefused::Disconnected => Status::Disconnected;
+        ReserveManyRefused::TooMany => Status::InvalidArgument, "more slots than the channel has";
+    }
+    TryReserveManyError {
+        TryReserveManyError::Disconnected => Status::Disconnected;
+        TryReserveManyError::Full => Status::Full;
+        TryReserveManyError::TooMany => Status::InvalidArgument, "more slots than the channel has";
     }
     TryRecvError {
         TryRecvError::Empty => Status::Empty;

@@ -37,8 +37,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 pub use answer::{
-    ChannelState, Closed, Disconnected, Evicted, Left, LeftMany, Recv, Reserve, SendersRefused,
-    Sent, TryRecvError, TryReserveError, TrySendError, ZeroCapacity,
+    ChannelState, Closed, Disconnected, Evicted, Left, LeftMany, Recv, Reserve, ReserveManyRefused,
+    SendersRefused, Sent, TryRecvError, TryReserveError, TryReserveManyError, TrySendError,
+    ZeroCapacity,
 };
 pub use waiters::{Places, WaiterId, Wakes};
 use waiters::{Waiter, Waiters};
@@ -85,6 +86,9 @@ enum Receiving {
 
 /// What asking for a slot came to.
 type Asked = Result<Reserve, Disconnected>;
+
+/// What asking for several slots came to.
+type AskedMany = Result<Reserve, ReserveManyRefused>;
 
 /// Asking for slots.
 impl<T, W> Channel<T, W> {
@@ -168,17 +172,17 @@ impl<T, W> Channel<T, W> {
     }
 
     /// [`reserve_with`](Channel::reserve_with) for `count` slots: all or none. They are gathered
-    /// one by one, at the head of the line, and the caller is woken when it has them all. More than
-    /// there are in the channel are never had.
+    /// one by one, at the head of the line, and the caller is woken when it has them all. Who asks
+    /// for more than there are in the channel is refused at once.
     pub fn reserve_many_with(
         &mut self,
         places: &mut Option<Places>,
         count: usize,
         token: W,
-    ) -> (Asked, Option<W>) {
+    ) -> (AskedMany, Option<W>) {
         if self.refuses_senders() {
             *places = None;
-            return (Err(Disconnected), Some(token));
+            return (Err(ReserveManyRefused::Disconnected), Some(token));
         }
         let Some(held) = *places else { return self.join_many(places, count, token) };
         if !self.has_grants(held) {
@@ -212,12 +216,17 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Reserves several slots, if so many are free and nobody waits.
-    pub fn try_reserve_many(&mut self, count: usize) -> Result<(), TryReserveError> {
+    pub fn try_reserve_many(&mut self, count: usize) -> Result<(), TryReserveManyError> {
         let free = self.free();
         match self.admit() {
+            Err(TryReserveError::Disconnected) => Err(TryReserveManyError::Disconnected),
+            _ if count > self.capacity => Err(TryReserveManyError::TooMany),
             Err(TryReserveError::Full) if count == 0 => Ok(()),
-            Ok(()) if free < count => Err(TryReserveError::Full),
-            admitted => admitted.map(|()| self.reserved += count),
+            Ok(()) if count <= free => {
+                self.reserved += count;
+                Ok(())
+            }
+            Ok(()) | Err(TryReserveError::Full) => Err(TryReserveManyError::Full),
         }
     }
 
@@ -424,7 +433,10 @@ impl<T, W> Channel<T, W> {
         places: &mut Option<Places>,
         count: usize,
         token: W,
-    ) -> (Asked, Option<W>) {
+    ) -> (AskedMany, Option<W>) {
+        if count > self.capacity {
+            return (Err(ReserveManyRefused::TooMany), Some(token));
+        }
         // With room there is no line.
         let free = self.free();
         if count <= free {

@@ -477,7 +477,7 @@ fn a_channel_that_refuses_senders_gives_out_what_was_sent_and_promised() {
     assert_eq!(channel.state(), ChannelState::Open);
     assert_eq!(channel.reserve(&mut Some(places[0]), 1), Err(Disconnected));
     assert_eq!(channel.try_reserve(), Err(TryReserveError::Disconnected));
-    assert_eq!(channel.try_reserve_many(0), Err(TryReserveError::Disconnected));
+    assert_eq!(channel.try_reserve_many(9), Err(TryReserveManyError::Disconnected));
     assert_eq!(channel.try_send(5), Err(TrySendError::Disconnected(5)));
     assert_eq!(channel.send_evict_oldest(5), Err(TrySendError::Disconnected(5)));
     assert_eq!(channel.recv(RECEIVER), Recv::Message { value: 10, wake: None });
@@ -515,10 +515,29 @@ fn several_slots_are_gathered_in_order_and_wake_once() {
     assert_eq!(channel.abort(), None, "one is missing");
     assert_eq!(channel.abort(), Some(1));
     channel.check().unwrap();
-    assert_eq!(channel.reserve_many_with(&mut many, 3, 1), (GRANTED, Some(1)));
+    assert_eq!(channel.reserve_many_with(&mut many, 3, 1), (Ok(Reserve::Granted), Some(1)));
     assert_eq!((many, channel.reserved(), channel.granted()), (None, 3, 0));
     assert_eq!(channel.abort(), Some(2));
     assert!(channel.has_grant(last));
+}
+
+#[test]
+fn more_slots_than_there_are_are_refused_at_once_however_many() {
+    let mut channel = channel(2);
+    for count in [3, usize::MAX] {
+        let mut many = None;
+        let asked = channel.reserve_many_with(&mut many, count, 1);
+        assert_eq!((asked, many), ((Err(ReserveManyRefused::TooMany), Some(1)), None));
+        assert_eq!(channel.try_reserve_many(count), Err(TryReserveManyError::TooMany));
+    }
+    channel.try_reserve_many(2).unwrap();
+    assert_eq!(channel.try_reserve_many(3), Err(TryReserveManyError::TooMany), "also if full");
+    assert_eq!(channel.try_reserve_many(2), Err(TryReserveManyError::Full));
+    assert_eq!(channel.try_reserve_many(0), Ok(()));
+    let _ = channel.refuse_senders();
+    let asked = channel.reserve_many_with(&mut None, 3, 1).0;
+    assert_eq!(asked, Err(ReserveManyRefused::Disconnected));
+    assert_eq!((channel.reserved(), channel.waiters()), (2, 0));
 }
 
 #[test]

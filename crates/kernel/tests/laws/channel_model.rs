@@ -9,8 +9,8 @@
 use std::collections::HashSet;
 
 use asx_kernel::channel::{
-    Channel, ChannelState, Places, Recv, Reserve, Sent, TryRecvError, TryReserveError,
-    TrySendError, WaiterId,
+    Channel, ChannelState, Places, Recv, Reserve, ReserveManyRefused, Sent, TryRecvError,
+    TryReserveError, TryReserveManyError, TrySendError, WaiterId,
 };
 
 type Actor = u8;
@@ -46,6 +46,7 @@ enum Answer {
     Waiting,
     Disconnected,
     Full,
+    TooMany,
     Empty,
     Done,
     HandedBack(Message),
@@ -173,6 +174,7 @@ impl Model {
                 self.reserved += 1;
                 (Answer::Granted, vec![])
             }
+            Op::TryReserveTwo if self.capacity < 2 => (Answer::TooMany, vec![]),
             Op::TryReserveTwo => {
                 if !self.line.is_empty() || self.queue.len() + self.reserved + 2 > self.capacity {
                     return (Answer::Full, vec![]);
@@ -319,13 +321,15 @@ impl Law {
                 match answer {
                     Ok(Reserve::Granted) => (Answer::Granted, vec![]),
                     Ok(Reserve::Waiting(_)) => (Answer::Waiting, vec![]),
-                    Err(_) => (Answer::Disconnected, vec![]),
+                    Err(ReserveManyRefused::Disconnected) => (Answer::Disconnected, vec![]),
+                    Err(ReserveManyRefused::TooMany) => (Answer::TooMany, vec![]),
                 }
             }
             Op::TryReserveTwo => match channel.try_reserve_many(2) {
                 Ok(()) => (Answer::Granted, vec![]),
-                Err(TryReserveError::Disconnected) => (Answer::Disconnected, vec![]),
-                Err(TryReserveError::Full) => (Answer::Full, vec![]),
+                Err(TryReserveManyError::Disconnected) => (Answer::Disconnected, vec![]),
+                Err(TryReserveManyError::Full) => (Answer::Full, vec![]),
+                Err(TryReserveManyError::TooMany) => (Answer::TooMany, vec![]),
             },
             Op::Leave(actor) if self.two.is_some() && actor == 0 => {
                 let left = self.two.take().map(|places| channel.leave_many(places));

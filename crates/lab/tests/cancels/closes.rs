@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use asx_runtime::channel::{self, RecvError, SendError};
+use asx_runtime::channel::{self, RecvError, ReserveManyError, SendError};
 use asx_runtime::sync::{Mutex as Lock, MutexGuard, Notify};
 use asx_runtime::{Cancelled, Cx, Scope, TaskError};
 
@@ -25,7 +25,7 @@ fn what_was_accepted_before_a_close_is_received_and_the_rest_handed_back() {
             .scope(async |s: Scope<Cancelled>| {
                 for task in 0..2 {
                     let (tx, sent) = (tx.clone(), sent.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         for number in [10, 20] {
                             let Ok(permit) = tx.reserve(&cx).await else { break };
                             // A permit that is out when the channel is closed still sends.
@@ -35,7 +35,7 @@ fn what_was_accepted_before_a_close_is_received_and_the_rest_handed_back() {
                             }
                         }
                         cx.checkpoint()
-                    }));
+                    });
                 }
                 drop(tx);
                 let end = rx.next(&cx).await.map(|first| came.lock().unwrap().extend(first));
@@ -103,11 +103,14 @@ fn several_slots_are_had_together_and_all_come_back() {
             .scope(async |s: Scope<Cancelled>| {
                 for task in 0..2 {
                     let (tx, together) = (tx.clone(), together.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let permits = match tx.reserve_many(&cx, 2).await {
                             Ok(permits) => permits,
-                            Err(SendError::Cancelled((), cancelled)) => return Err(cancelled),
-                            Err(SendError::Disconnected(())) => return Ok(()),
+                            Err(ReserveManyError::Cancelled(cancelled)) => return Err(cancelled),
+                            Err(refused) => {
+                                assert_eq!(refused, ReserveManyError::Disconnected);
+                                return Ok(());
+                            }
                         };
                         assert_eq!((permits.len(), tx.capacity()), (2, 0));
                         let inside = together.inside();
@@ -117,13 +120,13 @@ fn several_slots_are_had_together_and_all_come_back() {
                         // One is sent, the other given back.
                         permits.take(1).for_each(|permit| permit.send(task));
                         Ok(())
-                    }));
+                    });
                 }
                 let third = tx.clone();
-                drop(s.spawn(async move |cx: Cx| {
+                s.spawn(async move |cx: Cx| {
                     drop(third.reserve(&cx).await);
                     cx.checkpoint()
-                }));
+                });
                 pause(&cx).await;
                 let _ = rx.next(&cx).await;
                 // Whoever is left in line is refused.
@@ -146,7 +149,7 @@ fn each_message_goes_to_one_of_several_receivers() {
             .scope(async |s: Scope<Cancelled>| {
                 for _ in 0..2 {
                     let (rx, came) = (rx.clone(), came.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         loop {
                             match rx.recv(&cx).await {
                                 Ok(number) => came.lock().unwrap().push(number),
@@ -154,7 +157,7 @@ fn each_message_goes_to_one_of_several_receivers() {
                                 Err(RecvError::Cancelled(cancelled)) => return Err(cancelled),
                             }
                         }
-                    }));
+                    });
                 }
                 for number in 0..3 {
                     match tx.send(&cx, number).await {
@@ -209,7 +212,7 @@ fn a_mapped_guard_keeps_others_out_and_is_released_by_a_cancel() {
             .scope(async |s: Scope<Cancelled>| {
                 for _ in 0..2 {
                     let (lock, inside) = (lock.clone(), inside.clone());
-                    drop(s.spawn(async move |cx: Cx| {
+                    s.spawn(async move |cx: Cx| {
                         let guard = lock.lock(&cx).await?;
                         let mut part = MutexGuard::map(guard, |pair| &mut pair.1);
                         let _inside = inside.inside();
@@ -218,7 +221,7 @@ fn a_mapped_guard_keeps_others_out_and_is_released_by_a_cancel() {
                         pause(&cx).await;
                         *part = before + 1;
                         cx.checkpoint()
-                    }));
+                    });
                 }
                 Ok(())
             })

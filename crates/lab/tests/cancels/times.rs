@@ -43,7 +43,7 @@ fn a_sleep_that_is_reset_ends_at_the_new_time() {
         let (tx, mut rx) = channel::bounded::<u32>(1);
         let resets = Count::default();
         cx.scope(async |s: Scope<Cancelled>| {
-            drop(s.spawn(async move |cx: Cx| {
+            s.spawn(async move |cx: Cx| {
                 for n in 0..2 {
                     cx.sleep(SECOND).await?;
                     let _ = tx.send(&cx, n).await;
@@ -52,7 +52,7 @@ fn a_sleep_that_is_reset_ends_at_the_new_time() {
                 cx.sleep(SECOND * 60).await?;
                 drop(tx);
                 Ok(())
-            }));
+            });
             loop {
                 select! {
                     over = &mut quiet => { over?; break }

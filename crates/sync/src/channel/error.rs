@@ -3,7 +3,10 @@
 use std::error::Error;
 use std::fmt;
 
-pub use asx_kernel::channel::{TryRecvError, TryReserveError, TrySendError, ZeroCapacity};
+use asx_kernel::channel::ReserveManyRefused;
+pub use asx_kernel::channel::{
+    TryRecvError, TryReserveError, TryReserveManyError, TrySendError, ZeroCapacity,
+};
 use asx_kernel::status::{Coded, Status};
 
 use asx_task::{AdmissionError, Cancelled, TaskError};
@@ -19,6 +22,20 @@ pub enum SendError<T> {
     Disconnected(T),
     /// The task was asked to stop.
     Cancelled(T, Cancelled),
+}
+
+/// Why several slots were not reserved.
+///
+/// It has a case more than the errors of other waits, so it is not turned into a
+/// [`WaitError`](crate::WaitError): what to do about it is the caller's to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReserveManyError {
+    /// The receiver is gone.
+    Disconnected,
+    /// The task was asked to stop.
+    Cancelled(Cancelled),
+    /// The channel has fewer slots than were asked for.
+    TooMany,
 }
 
 /// Why there is no message.
@@ -64,6 +81,16 @@ impl<T> SendError<T> {
     }
 }
 
+impl ReserveManyError {
+    /// The cancel that was seen, if that is why.
+    pub fn into_cancelled(self) -> Option<Cancelled> {
+        match self {
+            ReserveManyError::Cancelled(cancelled) => Some(cancelled),
+            ReserveManyError::Disconnected | ReserveManyError::TooMany => None,
+        }
+    }
+}
+
 impl RecvError {
     /// The cancel that was seen, if that is why.
     pub fn into_cancelled(self) -> Option<Cancelled> {
@@ -77,6 +104,15 @@ impl RecvError {
 impl<T> From<Disconnected<T>> for SendError<T> {
     fn from(Disconnected(value): Disconnected<T>) -> Self {
         SendError::Disconnected(value)
+    }
+}
+
+impl From<ReserveManyRefused> for ReserveManyError {
+    fn from(refused: ReserveManyRefused) -> Self {
+        match refused {
+            ReserveManyRefused::Disconnected => ReserveManyError::Disconnected,
+            ReserveManyRefused::TooMany => ReserveManyError::TooMany,
+        }
     }
 }
 
@@ -115,6 +151,16 @@ impl<T> Coded for SendError<T> {
         match self {
             SendError::Disconnected(_) => Status::Disconnected,
             SendError::Cancelled(..) => Status::Cancelled,
+        }
+    }
+}
+
+impl Coded for ReserveManyError {
+    fn status(&self) -> Status {
+        match self {
+            ReserveManyError::Disconnected => Status::Disconnected,
+            ReserveManyError::Cancelled(_) => Status::Cancelled,
+            ReserveManyError::TooMany => ReserveManyRefused::TooMany.status(),
         }
     }
 }
@@ -160,6 +206,16 @@ impl<T> fmt::Display for SendError<T> {
     }
 }
 
+impl fmt::Display for ReserveManyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReserveManyError::Disconnected => ReserveManyRefused::Disconnected.fmt(f),
+            ReserveManyError::Cancelled(cancelled) => cancelled.fmt(f),
+            ReserveManyError::TooMany => ReserveManyRefused::TooMany.fmt(f),
+        }
+    }
+}
+
 impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -171,6 +227,7 @@ impl fmt::Display for RecvError {
 
 impl<T> Error for Disconnected<T> {}
 impl<T> Error for SendError<T> {}
+impl Error for ReserveManyError {}
 impl Error for RecvError {}
 
 /// A channel of a scope was not made.
@@ -248,6 +305,12 @@ mod tests {
         assert_eq!(stopped.into_inner().0, 3);
         assert_eq!(Disconnected(4).into_inner(), 4);
         assert_eq!(RecvError::Disconnected.status(), Status::Disconnected);
+        let many = ReserveManyError::TooMany;
+        assert_eq!(many.status(), Status::InvalidArgument);
+        assert_eq!(many.to_string(), TryReserveManyError::TooMany.to_string());
+        let stopped = ReserveManyError::Cancelled(cancelled());
+        assert_eq!(stopped.status(), Status::Cancelled);
+        assert_eq!(stopped.into_cancelled(), Some(cancelled()));
         assert_eq!(RecvError::from(cancelled()).status(), Status::Cancelled);
     }
 

@@ -3,9 +3,11 @@
 //! Used under a lock, so it calls nobody: wakers to wake or to drop are handed out.
 
 use std::collections::VecDeque;
-use std::task::{Poll, Waker};
+use std::panic::Location;
+use std::task::{Context, Poll, Waker, ready};
 
-use asx_task::operation::guard;
+use asx_task::operation::{Registration, Wait, guard};
+use asx_task::{Cancelled, Cx};
 
 use crate::prim::{Mutex, lock};
 
@@ -57,8 +59,51 @@ pub(super) fn wake_all(waiting: VecDeque<(u64, Waker)>) {
     guard::wake_all(waiting.into_iter().map(|(_, waker)| waker));
 }
 
+/// An operation that waits in a line: once if it is a future, again and again if it is a stream.
+/// Who drops it [leaves](LineWait::leave) first.
+pub(super) struct LineWait {
+    at: &'static Location<'static>,
+    place: Place,
+    registration: Registration,
+}
+
+impl LineWait {
+    pub(super) fn new(at: &'static Location<'static>) -> LineWait {
+        LineWait { at, place: None, registration: Registration::NONE }
+    }
+
+    /// Whether to stop; then what `look` finds, or a wait for it in `line`, told as one for `on`.
+    pub(super) fn poll<S, R>(
+        &mut self,
+        cx: &Cx,
+        on: Wait,
+        state: &Mutex<S>,
+        line: fn(&mut S) -> &mut Line,
+        context: &mut Context<'_>,
+        look: impl FnMut(&mut S) -> Option<R>,
+    ) -> Poll<Result<R, Cancelled>> {
+        let LineWait { at, place, registration } = self;
+        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+            self.leave(state, line);
+            return Poll::Ready(Err(cancelled));
+        }
+        let found = poll_line(state, line, place, context.waker(), look);
+        match &found {
+            Poll::Pending => cx.waits(on, at, context.waker(), registration),
+            Poll::Ready(_) => self.leave(state, line),
+        }
+        found.map(Ok)
+    }
+
+    /// Waits no longer.
+    pub(super) fn leave<S>(&mut self, state: &Mutex<S>, line: fn(&mut S) -> &mut Line) {
+        leave_line(state, line, &mut self.place);
+        self.registration = Registration::NONE;
+    }
+}
+
 /// What `look` finds, or a wait in `line`. A waker is cloned only to be kept, and outside the lock.
-pub(super) fn poll_line<S, R>(
+fn poll_line<S, R>(
     state: &Mutex<S>,
     line: fn(&mut S) -> &mut Line,
     place: &mut Place,
@@ -87,7 +132,7 @@ pub(super) fn poll_line<S, R>(
 }
 
 /// Gives up a place in `line`, if there is one.
-pub(super) fn leave_line<S>(state: &Mutex<S>, line: fn(&mut S) -> &mut Line, place: &mut Place) {
+fn leave_line<S>(state: &Mutex<S>, line: fn(&mut S) -> &mut Line, place: &mut Place) {
     if place.is_some() {
         let waker = line(&mut lock(state)).leave(place);
         guard::drop_waker(waker);

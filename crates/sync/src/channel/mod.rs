@@ -26,6 +26,7 @@ pub mod broadcast;
 mod closed;
 mod error;
 mod line;
+mod looks;
 #[cfg(all(test, loom))]
 mod loom;
 pub mod mpmc;
@@ -49,8 +50,8 @@ pub mod watch;
 pub use broadcast::broadcast;
 pub use closed::UntilClosed;
 pub use error::{
-    ChannelError, Disconnected, RecvError, SendError, TryRecvError, TryReserveError, TrySendError,
-    ZeroCapacity,
+    ChannelError, Disconnected, RecvError, ReserveManyError, SendError, TryRecvError,
+    TryReserveError, TryReserveManyError, TrySendError, ZeroCapacity,
 };
 #[doc(inline)]
 pub use mpmc::mpmc;

@@ -7,21 +7,23 @@
 //! a message that is queued adds one, a receiver that has taken one may take a message. So there
 //! are never fewer messages than receivers that may take one.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use asx_kernel::channel::{ChannelState, TryRecvError};
-use asx_task::operation::Wait;
+use asx_kernel::channel::TryRecvError;
+use asx_task::operation::{Wait, guard};
 use asx_task::{CancelSafe, Cx, footprint};
 
+use super::recv::take_many;
 use super::shared::Shared;
 use super::unbounded::UnboundedSender;
 use super::{RecvError, Sender, ZeroCapacity};
 use crate::prim::Arc;
 use crate::prim::atomic::{AtomicUsize, Ordering};
-use crate::sync::claim::{Claim, HasPool, Held, Step};
+use crate::sync::claim::{Claim, HasPool, Held, RegionRef, Step};
 use crate::sync::pool::{MAX, Pool, Refusal};
 
 /// A channel with room for `capacity` messages, permits included, and any number of receivers.
@@ -117,7 +119,7 @@ impl<T> HasPool for Shared<T> {
 /// A receiving side; a clone is a further one. When the last is gone, the messages that nobody took
 /// are dropped, and every sender is told.
 pub struct SharedReceiver<T> {
-    shared: Arc<Shared<T>>,
+    pub(super) shared: Arc<Shared<T>>,
 }
 
 /// Taking messages.
@@ -129,6 +131,34 @@ impl<T> SharedReceiver<T> {
     pub fn recv<'a>(&'a self, cx: &'a Cx) -> SharedRecv<'a, T> {
         let shared = &*self.shared;
         SharedRecv { shared, claim: Claim::new(cx, shared, 1, Wait::Recv) }
+    }
+
+    /// Waits for a message, as [`recv`](SharedReceiver::recv) does, and appends it and those that
+    /// are queued behind it to `into`, at most `max` in all: how many. Asked for none, it gives
+    /// none at once. While other receivers wait, it takes one: the next ones are theirs. Dropping
+    /// the future takes none.
+    ///
+    /// ```
+    /// # use asx::prelude::*;
+    /// # asx::Runtime::new()?.block_on(async |cx: Cx| {
+    /// let (tx, rx) = channel::mpmc(4);
+    /// (0..4).for_each(|n| tx.try_send(n).unwrap());
+    /// let mut batch = Vec::new();
+    /// assert_eq!(rx.recv_many(&cx, &mut batch, 3).await?, 3);
+    /// assert_eq!((batch, rx.len()), (vec![0, 1, 2], 1));
+    /// # Ok::<(), asx::channel::RecvError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn recv_many<'a>(
+        &'a self,
+        cx: &'a Cx,
+        into: &'a mut Vec<T>,
+        max: usize,
+    ) -> SharedRecvMany<'a, T> {
+        let shared = &*self.shared;
+        SharedRecvMany { shared, claim: Claim::new(cx, shared, 1, Wait::Recv), into, max }
     }
 
     /// Takes a message if there is one, and nobody waits for one.
@@ -166,8 +196,7 @@ impl<T> SharedReceiver<T> {
 impl<T> SharedReceiver<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.len())
+        self.shared.len()
     }
 
     /// Whether no message is queued.
@@ -177,26 +206,22 @@ impl<T> SharedReceiver<T> {
 
     /// How many slots are free now.
     pub fn capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.free())
+        self.shared.free_slots()
     }
 
     /// How many messages and permits there can be at once.
     pub fn max_capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.capacity())
+        self.shared.capacity()
     }
 
     /// Whether it takes no more senders, or none is left. Messages may still be queued.
     pub fn is_closed(&self) -> bool {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.is_refusing() || channel.state() != ChannelState::Open)
+        self.shared.is_ending()
     }
 
     /// How many senders there are; permits and weak senders are not counted.
     pub fn senders(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.senders())
+        self.shared.senders()
     }
 
     /// How many receivers there are.
@@ -245,30 +270,58 @@ impl<T> fmt::Debug for SharedReceiver<T> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct SharedRecv<'a, T> {
     shared: &'a Shared<T>,
-    claim: Claim<'a, &'a Shared<T>>,
+    claim: Claim<&'a Cx, &'a Shared<T>>,
 }
 
 impl<T> Future for SharedRecv<'_, T> {
     type Output = Result<T, RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let _after = footprint::after_operation();
         let SharedRecv { shared, claim } = &mut *self;
-        ready!(claim.poll_proceed(context))?;
-        if !shared.is_usable() {
-            claim.withdraw();
-            return Poll::Ready(Err(RecvError::Disconnected));
-        }
-        match claim.step(context) {
-            Step::Waits => return claim.pending(context),
-            Step::Has(held) => held.forget(),
-            Step::Closed => {}
-        }
-        // There is a message for it; or the channel has ended, and maybe one is left.
-        let taken = shared.try_recv();
-        debug_assert!(!matches!(taken, Err(TryRecvError::Empty)), "messages were counted wrongly");
-        Poll::Ready(taken.map_err(|_| RecvError::Disconnected))
+        poll_receive(shared, claim, context)
     }
+}
+
+/// A poll of a wait for a message.
+pub(super) fn poll_receive<T, C: Borrow<Cx>, H: RegionRef>(
+    shared: &Shared<T>,
+    claim: &mut Claim<C, H>,
+    context: &mut Context<'_>,
+) -> Poll<Result<T, RecvError>> {
+    let _after = footprint::after_operation();
+    ready!(poll_claim(shared, claim, context))?;
+    let taken = shared.try_recv();
+    debug_assert!(!matches!(taken, Err(TryRecvError::Empty)), "messages were counted wrongly");
+    Poll::Ready(taken.map_err(|_| RecvError::Disconnected))
+}
+
+/// Waits until there is a message for the claim, or the channel has ended, and maybe one is left.
+fn poll_claim<T, C: Borrow<Cx>, H: RegionRef>(
+    shared: &Shared<T>,
+    claim: &mut Claim<C, H>,
+    context: &mut Context<'_>,
+) -> Poll<Result<Due, RecvError>> {
+    ready!(claim.poll_proceed(context))?;
+    if !shared.is_usable() {
+        claim.withdraw();
+        return Poll::Ready(Err(RecvError::Disconnected));
+    }
+    match claim.step(context) {
+        Step::Waits => claim.pending(context),
+        Step::Has(held) => {
+            held.forget();
+            Poll::Ready(Ok(Due::One))
+        }
+        Step::Closed => Poll::Ready(Ok(Due::Rest)),
+    }
+}
+
+/// What a receiver may take.
+enum Due {
+    /// One message.
+    One,
+    /// What is left, as nothing more will come.
+    Rest,
 }
 
 impl<T> CancelSafe for SharedRecv<'_, T> {}
@@ -276,6 +329,43 @@ impl<T> CancelSafe for SharedRecv<'_, T> {}
 impl<T> fmt::Debug for SharedRecv<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedRecv").field("waits", &self.claim.is_waiting()).finish()
+    }
+}
+
+/// The future of [`SharedReceiver::recv_many`]; gives `Result<usize, RecvError>`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct SharedRecvMany<'a, T> {
+    shared: &'a Shared<T>,
+    claim: Claim<&'a Cx, &'a Shared<T>>,
+    into: &'a mut Vec<T>,
+    max: usize,
+}
+
+impl<T> Future for SharedRecvMany<'_, T> {
+    type Output = Result<usize, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _after = footprint::after_operation();
+        let SharedRecvMany { shared, claim, into, max } = &mut *self;
+        if *max == 0 {
+            return claim.poll_proceed(context).map(|proceeds| Ok(proceeds.map(|()| 0)?));
+        }
+        let count = match ready!(poll_claim(shared, claim, context))? {
+            Due::One => 1 + shared.pool().take_up_to(*max - 1),
+            Due::Rest => *max,
+        };
+        let mut senders = Vec::new();
+        let taken = shared.with(|channel| take_many(shared, channel, into, count, &mut senders));
+        guard::wake_all(senders);
+        Poll::Ready(taken.map(|(count, _)| count).map_err(|_| RecvError::Disconnected))
+    }
+}
+
+impl<T> CancelSafe for SharedRecvMany<'_, T> {}
+
+impl<T> fmt::Debug for SharedRecvMany<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedRecvMany").field("waits", &self.claim.is_waiting()).finish()
     }
 }
 
@@ -394,6 +484,60 @@ mod tests {
         drop((rx, other));
         assert_eq!(tx.send(3), Err(Disconnected(3)));
         assert!(try_mpmc::<u8>(0).is_err());
+    }
+
+    #[test]
+    fn many_are_taken_in_order_up_to_the_limit_and_free_their_slots() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(3));
+        (0..3).for_each(|n| tx.try_send(n).unwrap());
+        let mut sends = [3, 4, 5].map(|n| Polls::new(tx.send(&cx, n)));
+        assert!(sends.iter_mut().all(Polls::is_pending));
+        let mut into = vec![9];
+        assert_eq!(Polls::new(rx.recv_many(&cx, &mut into, 0)).ready(), Ok(0));
+        assert_eq!(Polls::new(rx.recv_many(&cx, &mut into, 2)).ready(), Ok(2));
+        assert_eq!(sends.each_ref().map(Polls::wakes), [1, 1, 0], "slots go in order");
+        assert!(sends[0].ready().is_ok() && sends[1].ready().is_ok() && sends[2].is_pending());
+        assert_eq!(Polls::new(rx.recv_many(&cx, &mut into, 9)).ready(), Ok(3));
+        assert_eq!((sends[2].wakes(), sends[2].ready()), (1, Ok(())));
+        assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(5), Err(TryRecvError::Empty)));
+        assert_eq!(into, [9, 0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn many_are_waited_for_and_leave_their_messages_to_receivers_in_line() {
+        let (cx, (tx, rx)) = (live_cx(), mpmc(4));
+        let mut into = Vec::new();
+        let mut many = Polls::new(rx.recv_many(&cx, &mut into, 4));
+        let mut other = Polls::new(rx.recv(&cx));
+        let mut third = Polls::new(rx.recv(&cx));
+        assert!(many.is_pending() && other.is_pending() && third.is_pending());
+        (0..2).for_each(|n| tx.try_send(n).unwrap());
+        assert_eq!((many.wakes(), many.ready()), (1, Ok(1)), "the second is the other's");
+        assert_eq!((other.wakes(), other.ready()), (1, Ok(1)));
+        tx.try_send(2).unwrap();
+        tx.try_send(3).unwrap();
+        assert_eq!(Polls::new(rx.recv_many(&cx, &mut Vec::new(), 4)).ready(), Ok(1));
+        assert_eq!((third.wakes(), third.ready().is_ok()), (1, true));
+    }
+
+    #[test]
+    fn many_that_are_cancelled_or_dropped_take_none_and_an_end_leaves_the_rest() {
+        let (cx, cancel) = Cx::loose();
+        let (live, (tx, rx)) = (live_cx(), mpmc(4));
+        let mut into = Vec::new();
+        let mut many = Polls::new(rx.recv_many(&cx, &mut into, 4));
+        assert!(many.is_pending());
+        (0..3).for_each(|n| tx.try_send(n).unwrap());
+        cancel(reason());
+        assert!(matches!(many.ready(), Err(RecvError::Cancelled(_))));
+        assert!(Polls::new(rx.recv_many(&cx, &mut Vec::new(), 0)).ready().is_err());
+        drop(many);
+        assert_eq!((into.len(), rx.len()), (0, 3));
+        drop(tx);
+        assert_eq!(Polls::new(rx.recv_many(&live, &mut into, 2)).ready(), Ok(2));
+        assert_eq!(Polls::new(rx.recv_many(&live, &mut into, 2)).ready(), Ok(1));
+        let ended = Polls::new(rx.recv_many(&live, &mut into, 2)).ready();
+        assert_eq!((ended, into), (Err(RecvError::Disconnected), vec![0, 1, 2]));
     }
 
     #[test]

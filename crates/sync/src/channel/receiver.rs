@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 
-use asx_kernel::channel::{ChannelState, TryRecvError};
+use asx_kernel::channel::TryRecvError;
 use asx_task::Cx;
 use asx_task::footprint;
 
@@ -56,7 +56,19 @@ impl<T> Receiver<T> {
     }
 
     /// Waits for a message and appends it and all that are queued behind it to `into`, at most
-    /// `max` in all: how many. Asked for none, it gives none at once.
+    /// `max` in all: how many. Asked for none, it gives none at once. Each message frees its slot,
+    /// as if it had been received alone; dropping the future takes none.
+    ///
+    /// ```
+    /// # use asx::{Cx, channel::{Receiver, RecvError}};
+    /// async fn in_batches(cx: &Cx, mut rx: Receiver<String>) -> Result<(), RecvError> {
+    ///     let mut lines = Vec::new();
+    ///     loop {
+    ///         let count = rx.recv_many(cx, &mut lines, 100).await?;
+    ///         println!("{count} at once: {:?}", lines.drain(..));
+    ///     }
+    /// }
+    /// ```
     #[track_caller]
     pub fn recv_many<'a>(
         &'a mut self,
@@ -111,8 +123,7 @@ impl<T> Receiver<T> {
 impl<T> Receiver<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.len())
+        self.shared.len()
     }
 
     /// Whether no message is queued.
@@ -122,27 +133,23 @@ impl<T> Receiver<T> {
 
     /// How many slots are free now.
     pub fn capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.free())
+        self.shared.free_slots()
     }
 
     /// How many messages and permits there can be at once.
     pub fn max_capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.capacity())
+        self.shared.capacity()
     }
 
     /// Whether it takes no more senders, or none is left. Messages may still be queued, and permits
     /// of a [closed](Receiver::close) channel may still send some.
     pub fn is_closed(&self) -> bool {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.is_refusing() || channel.state() != ChannelState::Open)
+        self.shared.is_ending()
     }
 
     /// How many senders there are; permits and weak senders are not counted.
     pub fn senders(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.senders())
+        self.shared.senders()
     }
 }
 

@@ -159,7 +159,7 @@ impl<T> CancelSafe for RecvMany<'_, T> {}
 
 /// Moves up to `max` messages, at least one. A slot that somebody waits for may be taken for it
 /// with each: those are to be woken.
-fn take_many<T>(
+pub(super) fn take_many<T>(
     shared: &Shared<T>,
     channel: &mut Channel<T, Waker>,
     into: &mut Vec<T>,

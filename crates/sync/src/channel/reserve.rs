@@ -15,7 +15,7 @@ use asx_task::{CancelSafe, Cancelled, Cx};
 
 use super::permit::{OwnedPermit, Permit, Permits};
 use super::shared::Shared;
-use super::{Disconnected, SendError};
+use super::{Disconnected, ReserveManyError, SendError};
 use crate::prim::Arc;
 
 /// A wait in the line of senders. Dropping it leaves the line, so that nobody waits behind it.
@@ -207,7 +207,8 @@ impl<T> Future for Sending<'_, T> {
 /// The value is never pinned, only held.
 impl<T> Unpin for Sending<'_, T> {}
 
-/// The future of [`Sender::reserve_many`](super::Sender::reserve_many).
+/// The future of [`Sender::reserve_many`](super::Sender::reserve_many);
+/// gives `Result<Permits<T>, ReserveManyError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReserveMany<'a, T> {
     shared: &'a Shared<T>,
@@ -230,19 +231,19 @@ impl<'a, T> ReserveMany<'a, T> {
 }
 
 impl<'a, T> Future for ReserveMany<'a, T> {
-    type Output = Result<Permits<'a, T>, SendError<()>>;
+    type Output = Result<Permits<'a, T>, ReserveManyError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let _after = footprint::after_operation();
         let ReserveMany { shared, cx, at, count, places, registration } = &mut *self;
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
             shared.leave_many(places);
-            return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
+            return Poll::Ready(Err(ReserveManyError::Cancelled(cancelled)));
         }
         let mut numbers = Vec::new();
         match shared.poll_reserve_many(places, *count, context.waker(), &mut numbers) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(Permits::new(shared, *count, numbers))),
-            Poll::Ready(Err(gone)) => Poll::Ready(Err(gone.into())),
+            Poll::Ready(Err(refused)) => Poll::Ready(Err(refused.into())),
             Poll::Pending => {
                 cx.waits(Wait::Reserve, at, context.waker(), registration);
                 Poll::Pending

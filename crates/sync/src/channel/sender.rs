@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use asx_kernel::channel::{TryReserveError, TrySendError};
+use asx_kernel::channel::{TryReserveError, TryReserveManyError, TrySendError};
 use asx_task::Cx;
 use asx_task::footprint;
 
@@ -69,24 +69,21 @@ impl<T> Sender<T> {
     /// [`Permit`] of its own; what is not taken out is given back.
     ///
     /// Nobody overtakes: free slots are kept for it while it is first in line. Otherwise it is as
-    /// [`reserve`](Sender::reserve). Dropping the future passes on what it had gathered.
+    /// [`reserve`](Sender::reserve). Dropping the future passes on what it had gathered. Who asks
+    /// for more than [`max_capacity`](Sender::max_capacity) is refused by the first poll
+    /// ([`TooMany`](super::ReserveManyError::TooMany)), as so many never come free.
     ///
     /// ```
-    /// # use asx::{Cx, channel::{Sender, SendError}};
-    /// async fn both(cx: &Cx, tx: &Sender<&str>) -> Result<(), SendError<()>> {
+    /// # use asx::{Cx, channel::{ReserveManyError, Sender}};
+    /// async fn both(cx: &Cx, tx: &Sender<&str>) -> Result<(), ReserveManyError> {
     ///     for (permit, half) in tx.reserve_many(cx, 2).await?.zip(["one", "other"]) {
     ///         permit.send(half);
     ///     }
     ///     Ok(())
     /// }
     /// ```
-    ///
-    /// # Panics
-    /// If the channel never has so many slots: more than [`max_capacity`](Sender::max_capacity).
     #[track_caller]
     pub fn reserve_many<'a>(&'a self, cx: &'a Cx, count: usize) -> ReserveMany<'a, T> {
-        let most = self.max_capacity();
-        assert!(count <= most, "{count} slots of a channel that has {most}");
         ReserveMany::new(&self.shared, cx, count, Location::caller())
     }
 
@@ -108,7 +105,16 @@ impl<T> Sender<T> {
     }
 
     /// Reserves several slots if so many are free and nobody waits for one.
-    pub fn try_reserve_many(&self, count: usize) -> Result<Permits<'_, T>, TryReserveError> {
+    ///
+    /// ```
+    /// use asx::channel::TryReserveManyError;
+    /// let (tx, _rx) = asx::channel::bounded::<u8>(2);
+    /// assert_eq!(tx.try_reserve_many(3).unwrap_err(), TryReserveManyError::TooMany);
+    /// let both = tx.try_reserve_many(2).unwrap();
+    /// assert_eq!(tx.try_reserve_many(1).unwrap_err(), TryReserveManyError::Full);
+    /// # drop(both);
+    /// ```
+    pub fn try_reserve_many(&self, count: usize) -> Result<Permits<'_, T>, TryReserveManyError> {
         let _after = footprint::operation();
         let ids = self.shared.try_reserve_many(count)?;
         Ok(Permits::new(&self.shared, count, ids))
@@ -151,8 +157,7 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// How many messages are queued.
     pub fn len(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.len())
+        self.shared.len()
     }
 
     /// Whether no message is queued.
@@ -171,14 +176,12 @@ impl<T> Sender<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.free())
+        self.shared.free_slots()
     }
 
     /// How many messages and permits there can be at once.
     pub fn max_capacity(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.capacity())
+        self.shared.capacity()
     }
 
     /// Waits until the receiver is gone, or was [closed](super::Receiver::close): nothing can be
@@ -204,14 +207,12 @@ impl<T> Sender<T> {
 
     /// Whether the receiver is gone, or takes no more senders.
     pub fn is_closed(&self) -> bool {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.is_refusing())
+        self.shared.is_refusing()
     }
 
     /// How many senders there are; permits and weak senders are not counted.
     pub fn senders(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.senders())
+        self.shared.senders()
     }
 
     /// Whether both send into the same channel.

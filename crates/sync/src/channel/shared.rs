@@ -12,8 +12,8 @@
 use std::task::{Poll, Waker};
 
 use asx_kernel::channel::{
-    Channel, Closed, Evicted, Places, Recv, Reserve, Sent, TryRecvError, TryReserveError,
-    TrySendError, WaiterId, ZeroCapacity,
+    Channel, Closed, Evicted, Places, Recv, Reserve, ReserveManyRefused, Sent, TryRecvError,
+    TryReserveError, TryReserveManyError, TrySendError, WaiterId, ZeroCapacity,
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
@@ -57,6 +57,9 @@ type Granted = Result<(), Disconnected>;
 
 /// The same, with the number of its permit.
 pub(super) type Numbered<N> = Result<N, Disconnected>;
+
+/// Several slots were reserved.
+type GrantedMany = Result<(), ReserveManyRefused>;
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Result<Arc<Shared<T>>, ZeroCapacity> {
@@ -157,7 +160,12 @@ impl<T> Shared<T> {
     /// Records that a sender has left the line because its channel refuses senders. Of one whose
     /// receiver is gone that is known.
     #[inline]
-    fn note_refusal(&self, channel: &Channel<T, Waker>, new: bool, granted: &Poll<Granted>) {
+    fn note_refusal<E>(
+        &self,
+        channel: &Channel<T, Waker>,
+        new: bool,
+        granted: &Poll<Result<(), E>>,
+    ) {
         if !new && matches!(granted, Poll::Ready(Err(_))) && !channel.is_receiver_closed() {
             self.note(EventKind::SendLeft {});
         }
@@ -171,13 +179,13 @@ impl<T> Shared<T> {
         count: usize,
         waker: &Waker,
         numbers: &mut Vec<u64>,
-    ) -> Poll<Granted> {
+    ) -> Poll<GrantedMany> {
         if !self.is_usable() {
             self.leave_many(places);
-            return Poll::Ready(Err(Disconnected(())));
+            return Poll::Ready(Err(ReserveManyRefused::Disconnected));
         }
         let new = places.is_none();
-        let mut numbered = |channel: &Channel<T, Waker>, granted: Poll<Granted>| {
+        let mut numbered = |channel: &Channel<T, Waker>, granted: Poll<GrantedMany>| {
             self.note_refusal(channel, new, &granted);
             if let (Poll::Ready(Ok(())), true) = (&granted, self.tag.is_some()) {
                 numbers.extend((0..count).map(|_| self.number()));
@@ -194,7 +202,7 @@ impl<T> Shared<T> {
         let token = waker.clone();
         let (granted, spare) = self.with(|channel| {
             let (asked, spare) = channel.reserve_many_with(places, count, token);
-            let granted = numbered(channel, asked_for(asked));
+            let granted = numbered(channel, asked_for_many(asked));
             if new && granted.is_pending() {
                 self.note(EventKind::SendWaiting {});
             }
@@ -206,9 +214,9 @@ impl<T> Shared<T> {
 
     /// Reserves several slots if so many are free and nobody waits: the numbers of their permits,
     /// if those have any.
-    pub(super) fn try_reserve_many(&self, count: usize) -> Result<Vec<u64>, TryReserveError> {
+    pub(super) fn try_reserve_many(&self, count: usize) -> Result<Vec<u64>, TryReserveManyError> {
         if !self.is_usable() {
-            return Err(TryReserveError::Disconnected);
+            return Err(TryReserveManyError::Disconnected);
         }
         self.with(|channel| {
             channel.try_reserve_many(count)?;
@@ -695,18 +703,21 @@ fn reserve_many_now<T>(
     channel: &mut Channel<T, Waker>,
     places: &mut Option<Places>,
     count: usize,
-) -> Poll<Granted> {
+) -> Poll<GrantedMany> {
     let Some(held) = *places else {
         return match channel.try_reserve_many(count) {
             Ok(()) => Poll::Ready(Ok(())),
-            Err(TryReserveError::Disconnected) => Poll::Ready(Err(Disconnected(()))),
-            Err(TryReserveError::Full) => Poll::Pending,
+            Err(TryReserveManyError::Disconnected) => {
+                Poll::Ready(Err(ReserveManyRefused::Disconnected))
+            }
+            Err(TryReserveManyError::TooMany) => Poll::Ready(Err(ReserveManyRefused::TooMany)),
+            Err(TryReserveManyError::Full) => Poll::Pending,
         };
     };
     if !channel.has_grants(held) && !channel.is_refusing() {
         return Poll::Pending;
     }
-    asked_for(channel.reserve_many_with(places, count, Waker::noop().clone()).0)
+    asked_for_many(channel.reserve_many_with(places, count, Waker::noop().clone()).0)
 }
 
 /// What the law said to who asked for a slot.
@@ -716,6 +727,15 @@ fn asked_for(asked: Result<Reserve, asx_kernel::channel::Disconnected>) -> Poll<
         Ok(Reserve::Granted) => Poll::Ready(Ok(())),
         Ok(Reserve::Waiting(_)) => Poll::Pending,
         Err(_) => Poll::Ready(Err(Disconnected(()))),
+    }
+}
+
+/// What the law said to who asked for several.
+fn asked_for_many(asked: Result<Reserve, ReserveManyRefused>) -> Poll<GrantedMany> {
+    match asked {
+        Ok(Reserve::Granted) => Poll::Ready(Ok(())),
+        Ok(Reserve::Waiting(_)) => Poll::Pending,
+        Err(refused) => Poll::Ready(Err(refused)),
     }
 }
 

@@ -2,14 +2,19 @@
 //!
 //! Those that borrow are made by [`Receiver::stream`] and [`Sender::sink`]; those that own what
 //! they are made of, and can be put anywhere in their task, by [`Receiver::into_stream`],
-//! [`Sender::into_sink`], [`Watcher::into_stream`](super::watch::Watcher::into_stream) and
-//! [`Subscriber::into_stream`](super::broadcast::Subscriber::into_stream). All are bound to the
-//! context they are made with: polled in another task, they end with an error.
+//! [`Sender::into_sink`], [`Watcher::into_stream`](super::watch::Watcher::into_stream),
+//! [`Subscriber::into_stream`](super::broadcast::Subscriber::into_stream) and
+//! [`SharedReceiver::into_stream`](super::mpmc::SharedReceiver::into_stream); that of an interval
+//! by [`Interval::into_stream`](asx_task::time::Interval::into_stream). All are bound to the
+//! context they are made with: polled in another task, they end with an error. [`StreamMap`] merges
+//! streams, [`throttle`] slows one down.
 
 mod heard;
 mod map;
 mod owned;
+mod shared;
 mod snapshots;
+mod throttle;
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -22,7 +27,9 @@ use futures_sink::Sink;
 pub use heard::Heard;
 pub use map::StreamMap;
 pub use owned::{OwnedMessages, OwnedSlots};
+pub use shared::SharedMessages;
 pub use snapshots::Snapshots;
+pub use throttle::{Throttle, throttle};
 
 use super::permit::Permit;
 use super::{Disconnected, Receiver, Recv, RecvError, Reserve, SendError, Sender};

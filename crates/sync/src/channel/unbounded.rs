@@ -46,8 +46,7 @@ impl<T> UnboundedSender<T> {
 
     /// How many messages are queued.
     pub fn len(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.len())
+        self.shared.len()
     }
 
     /// Whether no message is queued.
@@ -63,14 +62,12 @@ impl<T> UnboundedSender<T> {
 
     /// Whether the receiver is gone, or takes no more senders.
     pub fn is_closed(&self) -> bool {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.is_refusing())
+        self.shared.is_refusing()
     }
 
     /// How many senders there are.
     pub fn senders(&self) -> usize {
-        let _after = footprint::operation();
-        self.shared.with(|channel| channel.senders())
+        self.shared.senders()
     }
 
     /// Whether both send into the same channel.

@@ -1,5 +1,6 @@
 //! What tasks have to do with a pool: a [`Claim`] waits for permits, a [`Held`] has them.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use asx_task::footprint;
+use asx_task::holders::Holder;
 use asx_task::operation::{Registration, Wait};
 use asx_task::waits::Note;
 use asx_task::{Cancelled, Cx};
@@ -35,9 +37,9 @@ impl HasPool for Pool {
     }
 }
 
-/// A wait for permits, from its first poll on.
-pub(crate) struct Claim<'c, H: RegionRef> {
-    cx: &'c Cx,
+/// A wait for permits, from its first poll on, with a context that is borrowed or its own.
+pub(crate) struct Claim<C: Borrow<Cx>, H: RegionRef> {
+    cx: C,
     /// Gone once the claim is answered.
     home: Option<H>,
     wants: usize,
@@ -49,9 +51,9 @@ pub(crate) struct Claim<'c, H: RegionRef> {
     at: &'static Location<'static>,
 }
 
-impl<'c, H: RegionRef> Claim<'c, H> {
+impl<C: Borrow<Cx>, H: RegionRef> Claim<C, H> {
     #[track_caller]
-    pub(crate) fn new(cx: &'c Cx, home: H, wants: usize, on: Wait) -> Self {
+    pub(crate) fn new(cx: C, home: H, wants: usize, on: Wait) -> Self {
         let note = Note::NOTHING;
         let at = Location::caller();
         Claim {
@@ -69,7 +71,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
     /// What comes first in every poll, as [`Cx::poll_proceed`]: leaves the line if the task is to
     /// stop.
     pub(crate) fn poll_proceed(&mut self, task: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        let proceeds = self.cx.poll_proceed(task, &mut self.registration);
+        let proceeds = self.cx.borrow().poll_proceed(task, &mut self.registration);
         if let Poll::Ready(Err(_)) = proceeds {
             self.withdraw();
         }
@@ -79,6 +81,7 @@ impl<'c, H: RegionRef> Claim<'c, H> {
     /// Takes the permits, or stands in the line for them.
     pub(crate) fn step(&mut self, task: &mut Context<'_>) -> Step<H> {
         let pool = self.home.as_deref().expect("a future is not polled once it is ready").pool();
+        let waited = self.place.is_some();
         let answer = match self.place {
             Some(_) => pool.look(&mut self.place, task.waker()),
             None => {
@@ -101,12 +104,18 @@ impl<'c, H: RegionRef> Claim<'c, H> {
         self.note = Note::NOTHING;
         let home = self.home.take().expect("it was there above");
         let note = Note::holds(home.pool(), Some(self.at));
+        let holder = || Holder::of(self.cx.borrow());
+        match waited {
+            // The waker it was handed to may have told nothing of the task.
+            true => home.pool().handed_to(permits, holder()),
+            false => home.pool().taken_by(permits, holder),
+        }
         Step::Has(Held { home, permits, note })
     }
 
     /// Says what the task waits for, which is the last thing before it does.
     pub(crate) fn pending<T>(&mut self, task: &Context<'_>) -> Poll<T> {
-        self.cx.waits(self.on, self.at, task.waker(), &mut self.registration);
+        self.cx.borrow().waits(self.on, self.at, task.waker(), &mut self.registration);
         Poll::Pending
     }
 
@@ -122,6 +131,14 @@ impl<'c, H: RegionRef> Claim<'c, H> {
             self.note = Note::NOTHING;
             home.pool().leave(place, self.wants);
         }
+    }
+
+    /// A new wait of the same kind, once this one is answered.
+    #[cfg(feature = "stream")]
+    pub(crate) fn renew(&mut self, home: H) {
+        self.withdraw();
+        self.registration = Registration::NONE;
+        self.home = Some(home);
     }
 
     /// No permits, as if it had been excused: it is answered.
@@ -145,7 +162,7 @@ pub(crate) enum Step<H: RegionRef> {
     Closed,
 }
 
-impl<H: RegionRef> Future for Claim<'_, H> {
+impl<C: Borrow<Cx> + Unpin, H: RegionRef> Future for Claim<C, H> {
     type Output = Result<Held<H>, AcquireError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Self::Output> {
@@ -160,13 +177,13 @@ impl<H: RegionRef> Future for Claim<'_, H> {
     }
 }
 
-impl<H: RegionRef> Drop for Claim<'_, H> {
+impl<C: Borrow<Cx>, H: RegionRef> Drop for Claim<C, H> {
     fn drop(&mut self) {
         self.withdraw();
     }
 }
 
-impl<H: RegionRef> fmt::Debug for Claim<'_, H> {
+impl<C: Borrow<Cx>, H: RegionRef> fmt::Debug for Claim<C, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim").field("wants", &self.wants).field("place", &self.place).finish()
     }
@@ -185,6 +202,7 @@ pub(crate) struct Held<H: RegionRef> {
 impl<H: RegionRef> Held<H> {
     pub(crate) fn try_new(home: H, count: usize) -> Result<Self, Refusal> {
         home.pool().try_take(count)?;
+        home.pool().taken_by(count, Holder::current);
         let note = Note::holds(home.pool(), None);
         Ok(Held { home, permits: count, note })
     }
@@ -200,6 +218,9 @@ impl<H: RegionRef> Held<H> {
     /// Gives back all but `count`.
     pub(crate) fn keep(&mut self, count: usize) {
         let surplus = self.permits.saturating_sub(count);
+        if surplus > 0 {
+            self.home.pool().is_left(self.permits);
+        }
         self.permits -= surplus;
         self.home.pool().give(surplus);
     }
@@ -249,6 +270,7 @@ impl<H: RegionRef> Drop for Held<H> {
     fn drop(&mut self) {
         if self.permits > 0 {
             let _after = footprint::operation();
+            self.home.pool().is_left(self.permits);
             self.home.pool().give(self.permits);
         }
     }

@@ -68,6 +68,14 @@ impl<W, G> Line<W, G> {
         self.len
     }
 
+    /// The wakers of those who wait uncalled, in no order.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waker> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Waiting { waker, .. } => Some(waker),
+            Slot::Free { .. } | Slot::Called(_) => None,
+        })
+    }
+
     /// What the head wants; `None` if nobody waits.
     pub(super) fn head(&self) -> Option<&W> {
         match self.slots.get(self.head as usize) {

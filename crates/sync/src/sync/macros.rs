@@ -23,7 +23,9 @@ macro_rules! claims {
     )*) => {$(
         $(#[$meta])*
         #[must_use = "futures do nothing unless awaited"]
-        pub struct $name<$($life,)? 'c, $($T: ?Sized)?>($crate::sync::claim::Claim<'c, $home>);
+        pub struct $name<$($life,)? 'c, $($T: ?Sized)?>(
+            $crate::sync::claim::Claim<&'c asx_task::Cx, $home>,
+        );
 
         impl<$($life,)? 'c, $($T: ?Sized)?> Future for $name<$($life,)? 'c, $($T)?> {
             type Output = Result<$out, $error>;

@@ -141,7 +141,7 @@ struct Round<'c, H: RegionRef<Target = Notify>> {
     notify: H,
     /// As many rounds as there were when it was made.
     rounds: usize,
-    claim: Claim<'c, H>,
+    claim: Claim<&'c Cx, H>,
     /// What came before it was polled: given back if it is not taken.
     came: Option<Held<H>>,
 }

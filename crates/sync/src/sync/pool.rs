@@ -4,6 +4,8 @@
 //! of its lock and a writer takes all; a stored notification is a permit that is never given back.
 //! What tasks hold of it are the claims and permits of `super::claim`.
 //!
+//! Who holds a lock is noted for dumps, beside all this: see [`asx_task::holders`].
+//!
 //! The state is one word: the permits that are free, whether anybody waits, whether it is closed.
 //!
 //! - Nobody waits: taking and giving are one compare-and-swap each, without the lock.
@@ -17,9 +19,11 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use asx_task::footprint::Object;
+use asx_task::holders::{self, Holder, HolderCell, LockLine};
 use asx_task::operation::guard;
 use asx_task::waits;
 
@@ -34,6 +38,9 @@ const WAITING: usize = 2;
 /// One free permit.
 const ONE: usize = 4;
 
+/// All permits of a lock: as many can read at once.
+pub(super) const FULL: usize = (u32::MAX >> 3) as usize;
+
 /// The most permits any pool can count.
 pub(crate) const MAX: usize = usize::MAX / (2 * ONE);
 
@@ -41,8 +48,24 @@ pub(crate) struct Pool {
     word: AtomicUsize,
     /// No more than this are ever free: what is given beyond it is lost.
     limit: usize,
-    line: Mutex<Line<usize, Answer>>,
+    /// There is a line from the first wait on.
+    line: OnceLock<Arc<WaitingLine>>,
+    /// Who holds the lock that this is the pool of.
+    holder: HolderCell,
     object: Object,
+}
+
+/// The line, and who holds the lock that it is for while anybody is in it: dumps look at both.
+struct WaitingLine {
+    line: Mutex<Line<usize, Answer>>,
+    holder: HolderCell,
+}
+
+impl LockLine for WaitingLine {
+    fn each_waiting(&self, tell: &mut dyn FnMut(&Waker, Holder)) {
+        let line = lock_unseen(&self.line);
+        line.waiting().for_each(|waker| tell(waker, self.holder.get()));
+    }
 }
 
 /// What a waiter is called with.
@@ -70,10 +93,9 @@ impl Pool {
         /// `free` permits, and never more than `limit`.
         #[track_caller]
         pub(crate) fn new(free: usize, limit: usize) -> Pool {
-            let line = Mutex::new(Line::new());
-            let free = if free < limit { free } else { limit };
+            let word = AtomicUsize::new(if free < limit { free } else { limit } * ONE);
             let object = Object::made_at(Location::caller());
-            Pool { word: AtomicUsize::new(free * ONE), limit, line, object }
+            Pool { word, limit, line: OnceLock::new(), holder: HolderCell::new(), object }
         }
     }
 
@@ -101,7 +123,13 @@ impl Pool {
     /// Whether somebody is at the line right now.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn is_locked(&self) -> bool {
-        self.line.try_lock().is_err()
+        self.line.get().is_some_and(|shared| shared.line.try_lock().is_err())
+    }
+
+    /// Who holds the lock, and who does in the eyes of those in line, if there is one.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn holders(&self) -> (Holder, Option<Holder>) {
+        (self.holder.get(), self.line.get().map(|line| line.holder.get()))
     }
 
     /// Takes permits if nobody waits.
@@ -121,6 +149,22 @@ impl Pool {
         }
     }
 
+    /// Takes as many as are free, and `most` at most, if nobody waits: how many.
+    pub(crate) fn take_up_to(&self, most: usize) -> usize {
+        self.object.write();
+        // Acquire: as in `try_take`.
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let count = most.min(word / ONE);
+            let Ok(next) = take(word, count) else { return 0 };
+            match self.word.compare_exchange_weak(word, next, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => return count,
+                Err(now) => word = now,
+            }
+        }
+    }
+
     /// Gives permits to the head of the line, or leaves them free.
     #[inline]
     pub(crate) fn give(&self, count: usize) {
@@ -132,7 +176,50 @@ impl Pool {
 
     fn line(&self) -> MutexGuard<'_, Line<usize, Answer>> {
         self.object.write();
-        lock_unseen(&self.line)
+        lock_unseen(&self.waiting_line().line)
+    }
+
+    fn waiting_line(&self) -> &WaitingLine {
+        self.line.get_or_init(|| self.new_line())
+    }
+
+    #[cold]
+    fn new_line(&self) -> Arc<WaitingLine> {
+        let line = Mutex::new(Line::new());
+        let line = Arc::new(WaitingLine { line, holder: HolderCell::new() });
+        if self.is_lock() {
+            holders::register(Arc::downgrade(&line) as _);
+        }
+        line
+    }
+
+    /// Whether it is the pool of a lock: who has all permits is its holder.
+    fn is_lock(&self) -> bool {
+        self.limit == FULL
+    }
+
+    /// The head of the line has got so many, whether or not it knows.
+    pub(crate) fn handed_to(&self, count: usize, holder: Holder) {
+        if count == FULL {
+            self.holder.set(holder);
+            self.waiting_line().holder.set(holder);
+        }
+    }
+
+    /// Somebody has taken so many.
+    #[inline]
+    pub(crate) fn taken_by(&self, count: usize, holder: impl FnOnce() -> Holder) {
+        if count == FULL {
+            self.holder.set(holder());
+        }
+    }
+
+    /// Whoever has so many is about to give them back.
+    #[inline]
+    pub(crate) fn is_left(&self, count: usize) {
+        if count == FULL {
+            self.holder.set(Holder::UNKNOWN);
+        }
     }
 
     fn give_waiters(&self, count: usize) {
@@ -194,6 +281,7 @@ impl Pool {
         {
             word -= wants * ONE;
             waits::granted(self, &waker);
+            self.handed_to(wants, Holder::of_waker(&waker));
             wakes.push(waker);
         }
         if line.len() == 0 {
@@ -236,6 +324,10 @@ impl Pool {
             match self.word.compare_exchange_weak(word, next, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) if joins => {
+                    if line.len() == 0 {
+                        // From now on the lock is handed over by who gives it back.
+                        self.waiting_line().holder.set(self.holder.get());
+                    }
                     *place = Some(line.join(waker, count));
                     return None;
                 }
@@ -269,7 +361,10 @@ impl Pool {
         let mut line = self.line();
         let mut unused = None;
         match line.leave(place) {
-            Left::Called(Answer::Granted) => self.settle(&mut line, count, &mut wakes),
+            Left::Called(Answer::Granted) => {
+                self.is_left(count);
+                self.settle(&mut line, count, &mut wakes);
+            }
             Left::Called(_) => {}
             Left::Waiting(waker) => {
                 unused = Some(waker);

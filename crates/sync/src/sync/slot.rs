@@ -78,8 +78,7 @@ use super::claim::{HasPool, Held, RegionRef};
 use super::pool::Pool;
 use super::{Mutex, RwLock};
 
-/// All permits of a slot: as many can read at once.
-pub(super) const FULL: usize = (u32::MAX >> 3) as usize;
+pub(super) use super::pool::FULL;
 
 pub(super) struct Slot<T: ?Sized> {
     pool: Pool,

@@ -87,8 +87,8 @@ impl<'a, C: Future> Group<'a, C> {
     /// Adds a child. In a group whose body has ended it is dropped.
     ///
     /// All children of a group are of the type of the first one. A second closure is another type:
-    /// the compiler then says `type annotations needed` or `mismatched types` at it. Use
-    /// [`add_boxed`](Group::add_boxed) for all of them.
+    /// the compiler then says that it `expected` the body of the first one and `found a different`
+    /// one. Use [`add_boxed`](Group::add_boxed) for all of them.
     pub fn add(&self, child: impl FnOnce(&'a Cx) -> C) -> Child {
         self.shared.add(child(self.cx))
     }

@@ -1,5 +1,6 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
+pub(crate) mod coarse;
 pub(crate) mod guard;
 mod journal;
 pub(crate) mod latency;
@@ -30,6 +31,7 @@ use crate::region::grace::GraceAlarm;
 use crate::region::{InlineMap, Region};
 use crate::task::audit::{Registry, Seal};
 use crate::task::cell::{Runnable, TaskRef, TimerToken};
+use coarse::Coarse;
 use latency::Latency;
 use limits::{Limits, Quota};
 use metrics::Metrics;
@@ -264,6 +266,8 @@ pub struct Core {
     pub(crate) alarms: Timers<TimerToken>,
     /// How many operations a poll may do before it lets others run; `u32::MAX`: any number.
     pub(crate) operations: u32,
+    /// The time, for dumps.
+    pub(crate) coarse: Coarse,
     /// Those who wait for a soft stop.
     stop_waiters: Mutex<InlineMap<Waker>>,
     /// Tasks, regions and other things are numbered from 1, each kind on its own.
@@ -321,6 +325,7 @@ impl Core {
             timers: Timers::new(now, settings.wheel),
             alarms: Timers::new(now, endless),
             operations: settings.operations,
+            coarse: Coarse::new(now),
             stop_waiters: Mutex::default(),
             next_task: first(),
             next_region: first(),
@@ -356,6 +361,13 @@ impl Core {
         self.host.now()
     }
 
+    /// What time it is, for whom an old time will do: a host says so after each sleep, and from
+    /// time to time while it polls. Looking at timers does the same.
+    #[inline]
+    pub fn note_time(&self, now: Time) {
+        self.coarse.set(now);
+    }
+
     /// The worker the calling thread is, if it is one.
     pub fn here(&self) -> Option<u16> {
         self.host.here()
@@ -376,6 +388,7 @@ impl Core {
 
     /// The same, with at most so many timers; what else is due stays so.
     pub fn fire_some(&self, now: Time, most: usize) -> usize {
+        self.note_time(now);
         let fired = self.fire(now, most);
         // One may lead to another that is due at once.
         while self.alarms.next().is_some_and(|next| next <= now) {
@@ -418,6 +431,7 @@ impl Core {
 
     /// Brings the timers up to a time, and fires none.
     pub fn advance_timers(&self, now: Time) {
+        self.note_time(now);
         self.timers.advance(now);
         self.alarms.advance(now);
     }

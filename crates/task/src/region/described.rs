@@ -2,21 +2,34 @@
 
 #[cfg(not(target_family = "wasm"))]
 use std::collections::HashMap;
-
+#[cfg(not(any(loom, target_family = "wasm")))]
+use std::sync::Arc;
 #[cfg(not(target_family = "wasm"))]
+use std::time::Duration;
+
 use asx_kernel::time::Time;
 
 #[cfg(not(target_family = "wasm"))]
-use crate::dump::RegionInfo;
+use crate::core::coarse;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::dump::LockHolder;
+#[cfg(not(target_family = "wasm"))]
+use crate::dump::{Activity, RegionInfo};
 use crate::dump::{Dump, TaskInfo};
 use crate::region::Region;
 use crate::task::cell::Header;
 #[cfg(not(target_family = "wasm"))]
 use crate::task::cell::task_number;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::task::holding::lock_waits;
 
 impl TaskInfo {
-    pub(crate) fn of(task: &Header) -> TaskInfo {
+    pub(crate) fn of(task: &Header, _now: Time) -> TaskInfo {
         let word = task.word.load();
+        #[cfg(not(target_family = "wasm"))]
+        let waited_for = waited_for(task, word.activity(), _now);
+        #[cfg(target_family = "wasm")]
+        let waited_for = None;
         TaskInfo {
             id: task.id(),
             name: task.attrs.as_ref().and_then(|attrs| attrs.name.clone()),
@@ -25,6 +38,8 @@ impl TaskInfo {
             blocking: task.is_blocking(),
             overrun: word.is_forced(),
             waits: task.wait().map(|(on, at)| (on.text(), at)),
+            waited_for,
+            held_by: None,
             socket: None,
             stale: task.is_wait_stale(),
             spawned: task.spawned_at(),
@@ -37,6 +52,15 @@ impl TaskInfo {
     }
 }
 
+/// How long a task has waited, if it does. The thread of a blocking job does not set the clock.
+#[cfg(not(target_family = "wasm"))]
+fn waited_for(task: &Header, activity: Activity, now: Time) -> Option<Duration> {
+    if activity != Activity::Waiting || task.is_blocking() || task.is_wait_stale() {
+        return None;
+    }
+    task.wait_age(coarse::steps(now)).map(|age| coarse::STEP * age)
+}
+
 impl Dump {
     /// What is in a region and below it.
     pub fn of(region: &Region) -> Dump {
@@ -46,6 +70,8 @@ impl Dump {
         name_sockets(region, &mut regions);
         #[cfg(not(target_family = "wasm"))]
         name_timers(region, &mut regions);
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        name_holders(region, &mut regions);
         Dump { regions, timers: region.core.live_timers() }
     }
 }
@@ -72,5 +98,22 @@ fn name_timers(region: &Region, regions: &mut [RegionInfo]) {
         for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
             task.timer_in = timers.get(&task.id).map(|due| *due - now);
         }
+    }
+}
+
+/// Says of each task that waits for a lock who holds that.
+#[cfg(not(any(loom, target_family = "wasm")))]
+fn name_holders(region: &Region, regions: &mut [RegionInfo]) {
+    let waits = lock_waits(&region.core);
+    if waits.is_empty() {
+        return;
+    }
+    let tasks = || regions.iter().flat_map(|region| &region.tasks);
+    let names: HashMap<u64, Option<Arc<str>>> =
+        tasks().map(|task| (task.id, task.name.clone())).collect();
+    for task in regions.iter_mut().flat_map(|region| &mut region.tasks) {
+        task.held_by = waits
+            .get(&task.id)
+            .map(|holder| LockHolder { id: *holder, name: names.get(holder).cloned().flatten() });
     }
 }

@@ -132,7 +132,11 @@ impl Region {
                 ends.push(On::Close(id));
                 let wakers = header.wakers.count();
                 let needs = Vec::new();
-                into.tasks.push(Waiter { task: TaskInfo::of(header), wakers, needs });
+                into.tasks.push(Waiter {
+                    task: TaskInfo::of(header, self.core.host.now()),
+                    wakers,
+                    needs,
+                });
             });
             let closed = Need { from: ends, each: true };
             into.needs.extend(closers.iter().map(|by| (*by, closed.clone())));
@@ -145,11 +149,11 @@ impl Region {
         self.each_inside(&mut |region| {
             let inner = region.lock();
             let mut tasks = Vec::new();
+            let now = region.core.host.now();
             inner.each_task(|task| {
                 // SAFETY: the region keeps its tasks alive, and its lock is held.
-                tasks.push(TaskInfo::of(unsafe { task.as_ref() }));
+                tasks.push(TaskInfo::of(unsafe { task.as_ref() }, now));
             });
-            let now = region.core.host.now();
             let reason = inner.cancel.as_ref().map(|(reason, _)| reason.clone());
             into.push(RegionInfo {
                 id: region.id,

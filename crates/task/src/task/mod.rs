@@ -15,5 +15,6 @@ pub(crate) mod budget;
 pub(crate) mod cell;
 pub(crate) mod context;
 pub(crate) mod cx;
+pub(crate) mod holding;
 pub(crate) mod outcome;
 pub(crate) mod poll;

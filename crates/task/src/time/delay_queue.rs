@@ -137,7 +137,7 @@ impl<T> fmt::Debug for DelayQueue<T> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct NextDue<'a, T> {
     queue: &'a mut DelayQueue<T>,
-    timer: Timer<'a>,
+    timer: Timer<&'a Cx>,
     at: &'static Location<'static>,
 }
 

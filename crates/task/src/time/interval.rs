@@ -131,13 +131,18 @@ impl Interval {
         let timer = Timer::new(cx, self.next, false);
         Tick { interval: self, timer, at: Location::caller() }
     }
+
+    /// The tick that was due at `due` is taken now.
+    pub(super) fn taken(&mut self, due: Time, now: Time) {
+        self.next = self.missed.after(due, now.max(due), self.period);
+    }
 }
 
 /// The future of [`Interval::tick`]; gives `Result<Time, Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Tick<'a> {
     interval: &'a mut Interval,
-    timer: Timer<'a>,
+    timer: Timer<&'a Cx>,
     at: &'static Location<'static>,
 }
 
@@ -157,8 +162,7 @@ impl Future for Tick<'_> {
             }
         }
         let due = self.timer.deadline();
-        let interval = &mut *self.interval;
-        interval.next = interval.missed.after(due, context.now().max(due), interval.period);
+        self.interval.taken(due, context.now());
         Poll::Ready(Ok(due))
     }
 }

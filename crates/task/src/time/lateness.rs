@@ -13,6 +13,7 @@ mod on {
     use std::task::Waker;
     use std::time::Duration;
 
+    use crate::Cx;
     use crate::shield::Patience;
     use crate::time::timer::Timer;
 
@@ -38,7 +39,7 @@ mod on {
         }
 
         /// The body waits, its time is up, and nothing in it has looked.
-        pub(crate) fn look(&mut self, timer: &Timer<'a>, waker: &Waker) {
+        pub(crate) fn look(&mut self, timer: &Timer<&'a Cx>, waker: &Waker) {
             match &mut self.state {
                 State::InTime => {
                     let cx = timer.cx();
@@ -54,14 +55,14 @@ mod on {
         }
 
         /// The body has ended, and nothing in it has looked.
-        pub(crate) fn end(&mut self, timer: &Timer<'a>) {
+        pub(crate) fn end(&mut self, timer: &Timer<&'a Cx>) {
             let is_new = !matches!(self.state, State::Reported);
             if is_new && timer.deadline() + UNHEEDED <= timer.cx().now() {
                 self.report(timer);
             }
         }
 
-        fn report(&mut self, timer: &Timer<'a>) {
+        fn report(&mut self, timer: &Timer<&'a Cx>) {
             self.state = State::Reported;
             let cx = timer.cx();
             cx.core().unheeded_timeout(cx.task(), self.at);
@@ -75,6 +76,7 @@ mod off {
     use std::panic::Location;
     use std::task::Waker;
 
+    use crate::Cx;
     use crate::time::timer::Timer;
 
     pub(crate) struct Lateness<'a>(PhantomData<&'a ()>);
@@ -84,8 +86,8 @@ mod off {
             Lateness(PhantomData)
         }
 
-        pub(crate) fn look(&mut self, _: &Timer<'a>, _: &Waker) {}
+        pub(crate) fn look(&mut self, _: &Timer<&'a Cx>, _: &Waker) {}
 
-        pub(crate) fn end(&mut self, _: &Timer<'a>) {}
+        pub(crate) fn end(&mut self, _: &Timer<&'a Cx>) {}
     }
 }

@@ -4,6 +4,8 @@ mod delay_queue;
 mod interval;
 mod lateness;
 mod sleep;
+#[cfg(feature = "stream")]
+mod ticks;
 mod timeout;
 mod timer;
 mod units;
@@ -23,6 +25,8 @@ use crate::task::outcome::Cancelled;
 pub use delay_queue::{DelayQueue, Delayed, NextDue};
 pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
+#[cfg(feature = "stream")]
+pub use ticks::Ticks;
 pub use timeout::Timeout;
 pub use units::DurationExt;
 

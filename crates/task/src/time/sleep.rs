@@ -16,7 +16,7 @@ use crate::{CancelSafe, Cancelled, Cx};
 /// The future of [`Cx::sleep`] and [`Cx::sleep_until`]; gives `Result<(), Cancelled>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep<'a> {
-    timer: Timer<'a>,
+    timer: Timer<&'a Cx>,
     at: &'static Location<'static>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Sleep<'a> {
     }
 
     #[track_caller]
-    fn over(timer: Timer<'a>) -> Sleep<'a> {
+    fn over(timer: Timer<&'a Cx>) -> Sleep<'a> {
         Sleep { timer, at: Location::caller() }
     }
 

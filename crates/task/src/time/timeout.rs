@@ -28,7 +28,7 @@ pin_project! {
     pub struct Timeout<'a, F> {
         kind: cancel::Kind,
         begun: bool,
-        timer: Timer<'a>,
+        timer: Timer<&'a Cx>,
         lateness: Lateness<'a>,
         #[pin]
         body: Inside<F>,

@@ -1,6 +1,8 @@
 //! A timer in the hand of a future.
 
+use std::borrow::Borrow;
 use std::panic::Location;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::task::{Context, Poll, Waker};
@@ -11,13 +13,15 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::cancel::wakers::Registration;
+use crate::core::Core;
 use crate::task::cell::TimerToken;
 use crate::wait::Wait;
 use crate::{Cancelled, Cx};
 
-/// At most one timer of the wheel, which is taken out again when this is dropped.
-pub(crate) struct Timer<'a> {
-    cx: &'a Cx,
+/// At most one timer of the wheel, which is taken out again when this is dropped. The context is
+/// borrowed, or its own.
+pub(crate) struct Timer<C: Borrow<Cx>> {
+    cx: C,
     deadline: Time,
     /// The handle of the timer, without what it would be padded with. Without a timer: [`AHEAD`] if
     /// the deadline was in the future when this was made, so that the clock need not be looked at.
@@ -30,24 +34,42 @@ pub(crate) struct Timer<'a> {
 const NONE: u32 = u32::MAX;
 const AHEAD: u64 = 1;
 
-impl<'a> Timer<'a> {
-    pub(crate) fn new(cx: &'a Cx, deadline: Time, ahead: bool) -> Timer<'a> {
-        let generation = if ahead { AHEAD } else { 0 };
-        Timer { cx, deadline, generation, slot: NONE, registration: Registration::NONE }
-    }
-
+impl<'a> Timer<&'a Cx> {
     /// A timer that is armed at once, also for a time that has passed.
-    pub(crate) fn armed(cx: &'a Cx, deadline: Time) -> Result<Timer<'a>, Status> {
+    pub(crate) fn armed(cx: &'a Cx, deadline: Time) -> Result<Self, Status> {
         let mut timer = Timer::new(cx, deadline, false);
         timer.arm(&cx.task().lend_waker())?;
         Ok(timer)
     }
 
+    pub(crate) fn cx(&self) -> &'a Cx {
+        self.cx
+    }
+}
+
+impl<C: Borrow<Cx>> Timer<C> {
+    pub(crate) fn new(cx: C, deadline: Time, ahead: bool) -> Self {
+        let generation = if ahead { AHEAD } else { 0 };
+        Timer { cx, deadline, generation, slot: NONE, registration: Registration::NONE }
+    }
+
+    /// The context, for as long as this is borrowed.
+    #[inline]
+    pub(crate) fn context(&self) -> &Cx {
+        self.cx.borrow()
+    }
+
+    #[inline]
+    fn core(&self) -> &Arc<Core> {
+        self.context().core()
+    }
+
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn arm(&mut self, waker: &Waker) -> Result<(), Status> {
-        let core = self.cx.core();
-        let armed = TimerToken::by_task(self.cx.task(), waker.clone(), core.recording());
-        self.keep(Some(core.arm(self.deadline, armed)?));
+        let core = self.core();
+        let armed = TimerToken::by_task(self.context().task(), waker.clone(), core.recording());
+        let handle = core.arm(self.deadline, armed)?;
+        self.keep(Some(handle));
         Ok(())
     }
 
@@ -64,10 +86,6 @@ impl<'a> Timer<'a> {
         (self.slot != NONE).then_some(TimerHandle { id, generation })
     }
 
-    pub(crate) fn cx(&self) -> &'a Cx {
-        self.cx
-    }
-
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
     }
@@ -75,30 +93,36 @@ impl<'a> Timer<'a> {
     /// Waits for another time from now on. The next poll arms the timer for it.
     pub(crate) fn reset(&mut self, deadline: Time) {
         if let Some(handle) = self.handle() {
-            self.cx.core().cancel_timer(handle);
+            self.core().cancel_timer(handle);
         }
         self.keep(None);
         self.deadline = deadline;
     }
 
+    /// The wait is over, and the next one is for another time.
+    #[cfg(feature = "stream")]
+    pub(crate) fn renew(&mut self, deadline: Time) {
+        self.reset(deadline);
+        self.registration = Registration::NONE;
+    }
+
     /// The first step of a poll of whoever waits for nothing but this; see [`Cx::poll_proceed`].
     pub(crate) fn poll_proceed(&mut self, context: &Context<'_>) -> Poll<Result<(), Cancelled>> {
-        self.cx.poll_proceed(context, &mut self.registration)
+        self.cx.borrow().poll_proceed(context, &mut self.registration)
     }
 
     /// Waits for the time to come: the waker is woken then. Only the last one is. An error if
     /// nobody would wake it, as the task of the context has ended and nothing of the runtime runs.
     pub(crate) fn poll(&mut self, waker: &Waker) -> Poll<Result<(), Cancelled>> {
-        let core = self.cx.core();
         match self.handle() {
             None if self.generation != AHEAD && self.is_over() => return Poll::Ready(Ok(())),
             None => {}
-            Some(handle) => match core.timers.look(handle, |last| last.is(waker)) {
+            Some(handle) => match self.core().timers.look(handle, |last| last.is(waker)) {
                 None => {
                     self.keep(None);
                     // That of a task that has ended may have been abandoned, and any other taken
                     // out with the clock.
-                    let gone = self.is_late() || core.timers.is_refusing();
+                    let gone = self.is_late() || self.core().timers.is_refusing();
                     if !gone || self.is_over() {
                         return Poll::Ready(Ok(()));
                     }
@@ -106,7 +130,7 @@ impl<'a> Timer<'a> {
                 Some(true) => return Poll::Pending,
                 Some(false) => {
                     self.keep(None);
-                    core.cancel_timer(handle);
+                    self.core().cancel_timer(handle);
                 }
             },
         }
@@ -125,52 +149,51 @@ impl<'a> Timer<'a> {
     /// cancel is seen.
     #[cold]
     fn refused(&self, status: Status) -> Cancelled {
-        let task = self.cx.task();
+        let task = self.context().task();
         let reason = task.region.refuse_wait(task, status);
-        self.cx.checkpoint().err().unwrap_or_else(|| Cancelled::from(reason))
+        self.context().checkpoint().err().unwrap_or_else(|| Cancelled::from(reason))
     }
 
     fn is_over(&self) -> bool {
-        self.deadline <= self.cx.core().host.now()
+        self.deadline <= self.core().host.now()
     }
 
     /// Whether the task has ended. Where there is one thread, nobody waits with its context then.
     fn is_late(&self) -> bool {
-        !cfg!(target_family = "wasm") && self.cx.task().word.load().is_completed()
+        !cfg!(target_family = "wasm") && self.context().task().word.load().is_completed()
     }
 
     /// The task has ended, so that no cancel reaches who waits: if there is no timer, or nobody to
     /// look at it, that is the answer.
     #[cold]
     fn poll_late(&mut self, armed: Result<(), Status>) -> Poll<Result<(), Cancelled>> {
-        let core = self.cx.core();
         // After the timer was armed: who stops to look at timers says so first, and then wakes all.
         fence(SeqCst);
         let (kind, why) = match armed {
-            Ok(()) if core.host.drives_timers() => return Poll::Pending,
+            Ok(()) if self.core().host.drives_timers() => return Poll::Pending,
             Ok(()) => (Kind::ResourceUnavailable, "nobody runs the timers: no program is running"),
             Err(Status::RegionClosed) => (Kind::Shutdown, "the runtime is gone"),
             Err(status) => (Kind::ResourceUnavailable, status.text()),
         };
         if let Some(handle) = self.handle() {
             self.keep(None);
-            drop(core.disarm(handle));
+            drop(self.core().disarm(handle));
         }
-        let reason = self.cx.task().region.reason(kind).with_message(why);
+        let reason = self.context().task().region.reason(kind).with_message(why);
         Poll::Ready(Err(Cancelled::from(reason)))
     }
 
     /// Notes that the task waits for the timer, there, after a poll with this waker that
     /// [`poll_proceed`](Timer::poll_proceed) let go on.
     pub(crate) fn waits(&mut self, at: &'static Location<'static>, waker: &Waker) {
-        self.cx.waits(Wait::Time, at, waker, &mut self.registration);
+        self.cx.borrow().waits(Wait::Time, at, waker, &mut self.registration);
     }
 }
 
-impl Drop for Timer<'_> {
+impl<C: Borrow<Cx>> Drop for Timer<C> {
     fn drop(&mut self) {
         if let Some(handle) = self.handle() {
-            self.cx.core().cancel_timer(handle);
+            self.core().cancel_timer(handle);
         }
     }
 }

@@ -40,6 +40,12 @@ impl ListenError {
     }
 }
 
+impl From<Cancelled> for ListenError {
+    fn from(cancelled: Cancelled) -> Self {
+        ListenError::Cancelled(cancelled)
+    }
+}
+
 impl fmt::Display for ListenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

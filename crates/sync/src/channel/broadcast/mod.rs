@@ -21,11 +21,11 @@ pub use closed::UntilUnheard;
 pub use error::{ListenError, TryListenError};
 use ring::{Common, Ring};
 
-use asx_task::operation::{Registration, Wait};
+use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cx, footprint};
 
-use super::Disconnected;
-use super::line::{self, Place, leave_line, poll_line};
+use super::line::{self, LineWait};
+use super::{Disconnected, RecvError};
 use crate::prim::{Arc, Mutex, lock};
 
 /// A channel that keeps up to `capacity` messages for subscribers that are behind.
@@ -151,11 +151,13 @@ pub struct Subscriber<T> {
 
 impl<T> Subscriber<T> {
     /// Waits for the next message. Dropping the future takes none.
+    ///
+    /// Messages that were missed are an error of their own, told once;
+    /// [`skip_lagged`](Listen::skip_lagged) goes on behind them, for who does not mind. `?` then
+    /// does what it does on other channels.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Listen<'a, T> {
-        let at = Location::caller();
-        let registration = Registration::NONE;
-        Listen { subscriber: self, cx, at, place: None, registration }
+        Listen { subscriber: self, cx, wait: LineWait::new(Location::caller()) }
     }
 
     /// A further subscriber, for all that is sent from now on: what this one has yet to see is not
@@ -209,6 +211,32 @@ impl<T: Clone> Subscriber<T> {
         let taken = lock(&self.ring).take(&mut self.next);
         taken.map(Common::unwrap_or_clone)
     }
+
+    /// A poll of a wait for the next message.
+    pub(super) fn poll_recv(
+        &mut self,
+        cx: &Cx,
+        wait: &mut LineWait,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<T, ListenError>> {
+        let _after = footprint::after_operation();
+        let Subscriber { ring, next } = self;
+        let taken = ready!(wait.poll(cx, Wait::Recv, ring, Ring::line, context, |ring| {
+            Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryListenError::Empty)))
+        }))?;
+        Poll::Ready(match taken {
+            Ok(value) => Ok(value.unwrap_or_clone()),
+            Err(TryListenError::Lagged(missed)) => Err(ListenError::Lagged(missed)),
+            Err(_) => Err(ListenError::Disconnected),
+        })
+    }
+}
+
+impl<T> Subscriber<T> {
+    /// Waits no longer for a message.
+    pub(super) fn leave(&self, wait: &mut LineWait) {
+        wait.leave(&self.ring, Ring::line);
+    }
 }
 
 impl<T> Drop for Subscriber<T> {
@@ -235,49 +263,79 @@ impl<T> fmt::Debug for Subscriber<T> {
 pub struct Listen<'a, T> {
     subscriber: &'a mut Subscriber<T>,
     cx: &'a Cx,
-    at: &'static Location<'static>,
-    place: Place,
-    registration: Registration,
+    wait: LineWait,
 }
 
 impl<T: Clone> Future for Listen<'_, T> {
     type Output = Result<T, ListenError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let _after = footprint::after_operation();
-        let Listen { subscriber, cx, at, place, registration } = &mut *self;
-        let Subscriber { ring, next } = &mut **subscriber;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            leave_line(ring, |ring| &mut ring.line, place);
-            return Poll::Ready(Err(ListenError::Cancelled(cancelled)));
-        }
-        let taken = poll_line(
-            ring,
-            |ring| &mut ring.line,
-            place,
-            context.waker(),
-            |ring| {
-                Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryListenError::Empty)))
-            },
-        );
-        match taken {
-            Poll::Ready(Ok(value)) => Poll::Ready(Ok(value.unwrap_or_clone())),
-            Poll::Ready(Err(TryListenError::Lagged(missed))) => {
-                Poll::Ready(Err(ListenError::Lagged(missed)))
-            }
-            Poll::Ready(Err(_)) => Poll::Ready(Err(ListenError::Disconnected)),
-            Poll::Pending => {
-                cx.waits(Wait::Recv, at, context.waker(), registration);
-                Poll::Pending
-            }
-        }
+        let Listen { subscriber, cx, wait } = &mut *self;
+        subscriber.poll_recv(cx, wait, context)
     }
 }
 
 impl<T> Drop for Listen<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.subscriber.ring, |ring| &mut ring.line, &mut self.place);
+        self.subscriber.leave(&mut self.wait);
     }
 }
 
 impl<T: Clone> CancelSafe for Listen<'_, T> {}
+
+impl<'a, T> Listen<'a, T> {
+    /// The next message that is left, whatever was missed before it: the only errors are those that
+    /// every channel has.
+    ///
+    /// ```
+    /// use asx::channel::{Disconnected, broadcast::Subscriber};
+    /// use asx::prelude::*;
+    ///
+    /// /// The first price above the limit.
+    /// async fn above(
+    ///     cx: &Cx,
+    ///     prices: &mut Subscriber<u32>,
+    ///     limit: u32,
+    /// ) -> Result<u32, TaskError<Disconnected>> {
+    ///     loop {
+    ///         let price = prices.recv(cx).skip_lagged().await?;
+    ///         if price > limit {
+    ///             return Ok(price);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) {
+    ///     let (tx, mut rx) = channel::broadcast(2);
+    ///     (1..=5).for_each(|price| assert_eq!(tx.send(price), Ok(1)));
+    ///     assert_eq!(above(cx, &mut rx, 1).await.unwrap(), 4, "the first three were missed");
+    /// }
+    /// ```
+    pub fn skip_lagged(self) -> SkipLagged<'a, T> {
+        SkipLagged(self)
+    }
+}
+
+/// The future of [`Listen::skip_lagged`]; gives `Result<T, RecvError>`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct SkipLagged<'a, T>(Listen<'a, T>);
+
+impl<T: Clone> Future for SkipLagged<'_, T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            return Poll::Ready(match ready!(Pin::new(&mut self.0).poll(context)) {
+                Ok(value) => Ok(value),
+                // Each of these is an operation: a subscriber that is always too slow lets others
+                // run.
+                Err(ListenError::Lagged(_)) => continue,
+                Err(ListenError::Disconnected) => Err(RecvError::Disconnected),
+                Err(ListenError::Cancelled(cancelled)) => Err(RecvError::Cancelled(cancelled)),
+            });
+        }
+    }
+}
+
+impl<T: Clone> CancelSafe for SkipLagged<'_, T> {}

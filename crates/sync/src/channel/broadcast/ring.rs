@@ -70,6 +70,14 @@ impl<T> Ring<T> {
         Ring { capacity, messages, first: 0, publishers: 1, subscribers: 1, line, closed }
     }
 
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
+    pub(super) fn closed(&mut self) -> &mut Line {
+        &mut self.closed
+    }
+
     /// The number of the next message to be sent.
     pub(super) fn end(&self) -> u64 {
         self.first + self.messages.len() as u64

@@ -182,3 +182,21 @@ fn a_clone_that_panics_loses_the_message_for_nobody_else() {
     assert!(three.try_recv().is_ok_and(|got| got.0 == 7));
     assert!(tx.is_empty(), "who could not clone it has seen it");
 }
+
+#[test]
+fn a_receive_that_skips_what_was_missed_has_the_errors_of_other_channels() {
+    let (cx, (tx, mut rx)) = (live_cx(), broadcast(2));
+    (1..=5).for_each(|n| assert_eq!(tx.send(n), Ok(1)));
+    assert_eq!(Polls::new(rx.recv(&cx).skip_lagged()).ready(), Ok(4));
+    let stopped = Polls::new(rx.recv(&cancelled_cx()).skip_lagged()).ready();
+    assert!(matches!(stopped, Err(RecvError::Cancelled(_))), "and takes nothing");
+    assert_eq!(Polls::new(rx.recv(&cx).skip_lagged()).ready(), Ok(5));
+    let mut waits = Polls::new(rx.recv(&cx).skip_lagged());
+    assert!(waits.is_pending());
+    (6..=9).for_each(|n| assert_eq!(tx.send(n), Ok(1)));
+    assert_eq!((waits.wakes(), waits.ready()), (1, Ok(8)));
+    drop(waits);
+    drop(tx);
+    assert_eq!(Polls::new(rx.recv(&cx).skip_lagged()).ready(), Ok(9));
+    assert_eq!(Polls::new(rx.recv(&cx).skip_lagged()).ready(), Err(RecvError::Disconnected));
+}

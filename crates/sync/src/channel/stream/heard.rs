@@ -6,12 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use asx_task::Cx;
-use asx_task::footprint;
-use asx_task::operation::{Registration, Wait};
 use futures_core::stream::{FusedStream, Stream};
 
-use crate::channel::broadcast::{ListenError, Subscriber, TryListenError};
-use crate::channel::line::{Place, leave_line, poll_line};
+use crate::channel::broadcast::{ListenError, Subscriber};
+use crate::channel::line::LineWait;
 
 impl<T> Subscriber<T> {
     /// The messages as a stream that borrows nothing. Messages that were missed are an item
@@ -36,14 +34,8 @@ impl<T> Subscriber<T> {
     /// ```
     #[track_caller]
     pub fn into_stream(self, cx: &Cx) -> Heard<T> {
-        Heard {
-            subscriber: self,
-            cx: cx.clone(),
-            at: Location::caller(),
-            place: None,
-            ended: false,
-            registration: Registration::NONE,
-        }
+        let wait = LineWait::new(Location::caller());
+        Heard { subscriber: self, cx: cx.clone(), wait, ended: false }
     }
 }
 
@@ -52,50 +44,26 @@ impl<T> Subscriber<T> {
 pub struct Heard<T> {
     subscriber: Subscriber<T>,
     cx: Cx,
-    at: &'static Location<'static>,
-    place: Place,
+    wait: LineWait,
     ended: bool,
-    registration: Registration,
 }
 
 impl<T: Clone> Stream for Heard<T> {
     type Item = Result<T, ListenError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let _after = footprint::after_operation();
-        let Heard { subscriber, cx, at, place, ended, registration } = &mut *self;
+        let Heard { subscriber, cx, wait, ended } = &mut *self;
         if *ended {
             return Poll::Ready(None);
         }
-        let Subscriber { ring, next } = subscriber;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            leave_line(ring, |ring| &mut ring.line, place);
-            *registration = Registration::NONE;
-            *ended = true;
-            return Poll::Ready(Some(Err(ListenError::Cancelled(cancelled))));
-        }
-        let taken = poll_line(
-            ring,
-            |ring| &mut ring.line,
-            place,
-            context.waker(),
-            |ring| {
-                Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryListenError::Empty)))
-            },
-        );
-        let Poll::Ready(taken) = taken else {
-            cx.waits(Wait::Recv, at, context.waker(), registration);
-            return Poll::Pending;
+        let received = ready!(subscriber.poll_recv(cx, wait, context));
+        *ended = match &received {
+            Ok(_) | Err(ListenError::Lagged(_)) => false,
+            Err(ListenError::Disconnected | ListenError::Cancelled(_)) => true,
         };
-        leave_line(ring, |ring| &mut ring.line, place);
-        *registration = Registration::NONE;
-        Poll::Ready(match taken {
-            Ok(value) => Some(Ok(value.unwrap_or_clone())),
-            Err(TryListenError::Lagged(missed)) => Some(Err(ListenError::Lagged(missed))),
-            Err(_) => {
-                *ended = true;
-                None
-            }
+        Poll::Ready(match received {
+            Err(ListenError::Disconnected) => None,
+            received => Some(received),
         })
     }
 }
@@ -108,7 +76,7 @@ impl<T: Clone> FusedStream for Heard<T> {
 
 impl<T> Drop for Heard<T> {
     fn drop(&mut self) {
-        leave_line(&self.subscriber.ring, |ring| &mut ring.line, &mut self.place);
+        self.subscriber.leave(&mut self.wait);
     }
 }
 

@@ -6,12 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc as Snapshot;
 use std::task::{Context, Poll, ready};
 
-use asx_task::footprint;
-use asx_task::operation::{Registration, Wait};
 use asx_task::{Cancelled, Cx};
 use futures_core::stream::{FusedStream, Stream};
 
-use crate::channel::line::{Place, leave_line, poll_line};
+use crate::channel::line::LineWait;
 use crate::channel::watch::Watcher;
 
 impl<T> Watcher<T> {
@@ -43,14 +41,8 @@ impl<T> Watcher<T> {
     /// ```
     #[track_caller]
     pub fn into_stream(self, cx: &Cx) -> Snapshots<T> {
-        Snapshots {
-            watcher: self,
-            cx: cx.clone(),
-            at: Location::caller(),
-            place: None,
-            ended: false,
-            registration: Registration::NONE,
-        }
+        let wait = LineWait::new(Location::caller());
+        Snapshots { watcher: self, cx: cx.clone(), wait, ended: false }
     }
 }
 
@@ -59,53 +51,21 @@ impl<T> Watcher<T> {
 pub struct Snapshots<T> {
     watcher: Watcher<T>,
     cx: Cx,
-    at: &'static Location<'static>,
-    place: Place,
+    wait: LineWait,
     ended: bool,
-    registration: Registration,
 }
 
 impl<T> Stream for Snapshots<T> {
     type Item = Result<Snapshot<T>, Cancelled>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let _after = footprint::after_operation();
-        let Snapshots { watcher, cx, at, place, ended, registration } = &mut *self;
+        let Snapshots { watcher, cx, wait, ended } = &mut *self;
         if *ended {
             return Poll::Ready(None);
         }
-        let Watcher { state, seen } = watcher;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            leave_line(state, |state| &mut state.changed, place);
-            *registration = Registration::NONE;
-            *ended = true;
-            return Poll::Ready(Some(Err(cancelled)));
-        }
-        let found = poll_line(
-            state,
-            |state| &mut state.changed,
-            place,
-            context.waker(),
-            |state| {
-                if state.version != *seen {
-                    *seen = state.version;
-                    return Some(Some(state.value.clone()));
-                }
-                (state.setters == 0).then_some(None)
-            },
-        );
-        match found {
-            Poll::Ready(found) => {
-                leave_line(state, |state| &mut state.changed, place);
-                *registration = Registration::NONE;
-                *ended = found.is_none();
-                Poll::Ready(found.map(Ok))
-            }
-            Poll::Pending => {
-                cx.waits(Wait::Signal, at, context.waker(), registration);
-                Poll::Pending
-            }
-        }
+        let next = ready!(watcher.poll_change(cx, wait, context, Snapshot::clone)).transpose();
+        *ended = !matches!(next, Some(Ok(_)));
+        Poll::Ready(next)
     }
 }
 
@@ -117,7 +77,7 @@ impl<T> FusedStream for Snapshots<T> {
 
 impl<T> Drop for Snapshots<T> {
     fn drop(&mut self) {
-        leave_line(&self.watcher.state, |state| &mut state.changed, &mut self.place);
+        self.watcher.leave(&mut self.wait);
     }
 }
 

@@ -60,7 +60,7 @@ fn a_close_wakes_senders_in_line_and_those_that_had_been_granted_a_slot() {
     assert_eq!((granted.wakes(), waiting.wakes(), several.wakes()), (0, 1, 1));
     assert_eq!(granted.ready(), Err(SendError::Disconnected(5)));
     assert_eq!(waiting.ready().unwrap_err(), SendError::Disconnected(()));
-    assert_eq!(several.ready().unwrap_err(), SendError::Disconnected(()));
+    assert_eq!(several.ready().unwrap_err(), ReserveManyError::Disconnected);
     check(&tx);
     assert_eq!((rx.try_recv(), rx.try_recv()), (Ok(1), Err(TryRecvError::Disconnected)));
 }
@@ -202,7 +202,7 @@ fn a_wait_for_several_slots_that_goes_passes_on_what_it_had_gathered() {
         assert_eq!((several.wakes(), one.wakes(), two.wakes()), (1, 0, 0));
         if cancels {
             cancel(reason());
-            assert!(matches!(several.ready(), Err(SendError::Cancelled((), _))));
+            assert!(matches!(several.ready(), Err(ReserveManyError::Cancelled(_))));
         } else {
             drop(several);
         }
@@ -216,14 +216,20 @@ fn a_wait_for_several_slots_that_goes_passes_on_what_it_had_gathered() {
 }
 
 #[test]
-fn several_slots_can_be_tried_for_and_more_than_there_are_never_come() {
-    let (cx, (tx, _rx)) = (live_cx(), bounded::<u8>(2));
-    assert_eq!(tx.try_reserve_many(3).unwrap_err(), TryReserveError::Full);
+fn several_slots_can_be_tried_for_and_more_than_there_are_are_refused() {
+    let (cx, (tx, rx)) = (live_cx(), bounded::<u8>(2));
     assert_eq!(tx.try_reserve_many(2).unwrap().map(Permit::abort).count(), 2);
     let permits = tx.try_reserve_many(1).unwrap();
-    assert_eq!(tx.try_reserve_many(2).unwrap_err(), TryReserveError::Full);
+    assert_eq!(tx.try_reserve_many(2).unwrap_err(), TryReserveManyError::Full);
     assert_eq!(Polls::new(tx.reserve_many(&cx, 0)).ready().unwrap().len(), 0);
     drop(permits);
     assert_eq!(tx.capacity(), 2);
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(tx.reserve_many(&cx, 3)))).is_err());
+    for count in [3, usize::MAX] {
+        assert_eq!(tx.try_reserve_many(count).unwrap_err(), TryReserveManyError::TooMany);
+        let refused = Polls::new(tx.reserve_many(&cx, count)).ready().unwrap_err();
+        assert_eq!(refused, ReserveManyError::TooMany);
+    }
+    drop(rx);
+    let gone = Polls::new(tx.reserve_many(&cx, 3)).ready().unwrap_err();
+    assert_eq!(gone, ReserveManyError::Disconnected);
 }

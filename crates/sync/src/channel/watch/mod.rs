@@ -56,6 +56,16 @@ pub(super) struct State<T> {
     closed: Line,
 }
 
+impl<T> State<T> {
+    fn changed(&mut self) -> &mut Line {
+        &mut self.changed
+    }
+
+    fn closed(&mut self) -> &mut Line {
+        &mut self.closed
+    }
+}
+
 /// A side that sets the value; a clone is a further one.
 pub struct Setter<T> {
     pub(super) state: Arc<Mutex<State<T>>>,

@@ -2,24 +2,50 @@
 
 use std::panic::Location;
 use std::pin::Pin;
+use std::sync::Arc as Snapshot;
 use std::task::{Context, Poll, ready};
 
 use asx_task::footprint;
-use asx_task::operation::{Registration, Wait};
+use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
-use super::{Setter, Watcher};
+use super::{Setter, State, Watcher};
 use crate::channel::RecvError;
-use crate::channel::line::{Place, leave_line, poll_line};
+use crate::channel::line::LineWait;
+
+impl<T> Watcher<T> {
+    /// A poll of a wait for a value that was not seen: what `take` makes of it under the lock, or
+    /// `None` if none will come.
+    pub(in crate::channel) fn poll_change<R>(
+        &mut self,
+        cx: &Cx,
+        wait: &mut LineWait,
+        context: &mut Context<'_>,
+        take: fn(&Snapshot<T>) -> R,
+    ) -> Poll<Result<Option<R>, Cancelled>> {
+        let _after = footprint::after_operation();
+        let Watcher { state, seen } = self;
+        wait.poll(cx, Wait::Signal, state, State::changed, context, |state| {
+            if state.version != *seen {
+                *seen = state.version;
+                return Some(Some(take(&state.value)));
+            }
+            (state.setters == 0).then_some(None)
+        })
+    }
+
+    /// Waits no longer for a change.
+    pub(in crate::channel) fn leave(&self, wait: &mut LineWait) {
+        wait.leave(&self.state, State::changed);
+    }
+}
 
 /// The future of [`Watcher::changed`]; gives `Result<(), RecvError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Changed<'a, T> {
     watcher: &'a mut Watcher<T>,
     cx: &'a Cx,
-    at: &'static Location<'static>,
-    place: Place,
-    registration: Registration,
+    wait: LineWait,
 }
 
 impl<'a, T> Changed<'a, T> {
@@ -28,7 +54,7 @@ impl<'a, T> Changed<'a, T> {
         cx: &'a Cx,
         at: &'static Location<'static>,
     ) -> Self {
-        Changed { watcher, cx, at, place: None, registration: Registration::NONE }
+        Changed { watcher, cx, wait: LineWait::new(at) }
     }
 }
 
@@ -36,36 +62,15 @@ impl<T> Future for Changed<'_, T> {
     type Output = Result<(), RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let _after = footprint::after_operation();
-        let Changed { watcher, cx, at, place, registration } = &mut *self;
-        let Watcher { state, seen } = &mut **watcher;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            leave_line(state, |state| &mut state.changed, place);
-            return Poll::Ready(Err(RecvError::Cancelled(cancelled)));
-        }
-        let found = poll_line(
-            state,
-            |state| &mut state.changed,
-            place,
-            context.waker(),
-            |state| {
-                if state.version != *seen {
-                    *seen = state.version;
-                    return Some(Ok(()));
-                }
-                (state.setters == 0).then_some(Err(RecvError::Disconnected))
-            },
-        );
-        if found.is_pending() {
-            cx.waits(Wait::Signal, at, context.waker(), registration);
-        }
-        found
+        let Changed { watcher, cx, wait } = &mut *self;
+        let changed = ready!(watcher.poll_change(cx, wait, context, |_| ()))?;
+        Poll::Ready(changed.ok_or(RecvError::Disconnected))
     }
 }
 
 impl<T> Drop for Changed<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.watcher.state, |state| &mut state.changed, &mut self.place);
+        self.watcher.leave(&mut self.wait);
     }
 }
 
@@ -76,14 +81,12 @@ impl<T> CancelSafe for Changed<'_, T> {}
 pub struct Closed<'a, T> {
     setter: &'a Setter<T>,
     cx: &'a Cx,
-    at: &'static Location<'static>,
-    place: Place,
-    registration: Registration,
+    wait: LineWait,
 }
 
 impl<'a, T> Closed<'a, T> {
     pub(super) fn new(setter: &'a Setter<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Closed { setter, cx, at, place: None, registration: Registration::NONE }
+        Closed { setter, cx, wait: LineWait::new(at) }
     }
 }
 
@@ -92,30 +95,16 @@ impl<T> Future for Closed<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let _after = footprint::after_operation();
-        let Closed { setter, cx, at, place, registration } = &mut *self;
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            leave_line(&setter.state, |state| &mut state.closed, place);
-            return Poll::Ready(Err(cancelled));
-        }
-        let state = &setter.state;
-        let waker = context.waker();
-        let found = poll_line(
-            state,
-            |state| &mut state.closed,
-            place,
-            waker,
-            |state| (state.watchers == 0).then_some(Ok(())),
-        );
-        if found.is_pending() {
-            cx.waits(Wait::Signal, at, context.waker(), registration);
-        }
-        found
+        let Closed { setter, cx, wait } = &mut *self;
+        wait.poll(cx, Wait::Signal, &setter.state, State::closed, context, |state| {
+            (state.watchers == 0).then_some(())
+        })
     }
 }
 
 impl<T> Drop for Closed<'_, T> {
     fn drop(&mut self) {
-        leave_line(&self.setter.state, |state| &mut state.closed, &mut self.place);
+        self.wait.leave(&self.setter.state, State::closed);
     }
 }
 

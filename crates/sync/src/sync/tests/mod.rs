@@ -1,6 +1,7 @@
 //! Single-threaded tests: every poll, wake and drop is a step of the test.
 
 mod barrier;
+mod holders;
 mod lines;
 mod locks;
 mod notify;

@@ -58,6 +58,7 @@ mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod timer_token;
+mod wait_word;
 mod waker;
 mod word;
 
@@ -96,10 +97,11 @@ pub(crate) use runnable::End;
 pub use runnable::{Begun, RunContext, Runnable};
 use stage::{Holds, Slot, Stage};
 pub(crate) use timer_token::TimerToken;
+use wait_word::WaitWord;
 pub use waker::is_task_waker;
 #[cfg(any(feature = "lab", not(target_family = "wasm")))]
 pub(crate) use waker::task_number;
-pub(crate) use waker::task_of;
+pub(crate) use waker::{task_of, with_task};
 pub(crate) use word::Word;
 pub(crate) use word::{
     Begin, Complete, Ended, PollEnd, RESERVE, Requested, Seized, Snapshot, Woken, unsigned,
@@ -131,8 +133,7 @@ pub(crate) struct Header {
     /// What the stage holds (rule 8).
     holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<JoinWaker>,
-    /// Where it waits (a `Location`) and for what (in the lowest three bits); before it has waited
-    /// for the first time, where it was spawned.
+    /// A [`WaitWord`].
     wait: AtomicU64,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
     pub(crate) span: Span,
@@ -248,7 +249,7 @@ where
             cleanup_priority: AtomicU8::new(0),
             holds: std::cell::UnsafeCell::new(Holds::Nothing),
             joiner: UnsafeCell::new(JoinWaker::default()),
-            wait: AtomicU64::new(plan.at.map_or(0, |at| placed(at, BORN))),
+            wait: AtomicU64::new(WaitWord::born(plan.at).0),
             attrs: plan.attrs,
             span,
             wakers: Wakers::NONE,
@@ -494,15 +495,17 @@ impl Header {
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
-        self.wait.store(placed(at, on as u64), Relaxed);
+        let now = self.region.core.coarse.get();
+        self.wait.store(WaitWord::waits(on, at, now).0, Relaxed);
     }
 
     /// The last poll noted nothing that it waits for: what is noted is from an earlier one.
     #[inline]
     pub(crate) fn age_wait(&self) {
-        let word = self.wait.load(Relaxed);
-        if word != 0 && word & (STALE | BORN) == 0 {
-            self.wait.store(word | STALE, Relaxed);
+        let word = self.wait_word();
+        let aged = word.aged();
+        if aged != word {
+            self.wait.store(aged.0, Relaxed);
         }
     }
 
@@ -524,20 +527,28 @@ impl Header {
 
     /// Whether the last poll of the task did not look at what it waited for last.
     pub(crate) fn is_wait_stale(&self) -> bool {
-        self.wait.load(Relaxed) & STALE != 0
+        self.wait_word().is_stale()
     }
 
     /// What the task waited for last.
     pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
-        let word = self.wait.load(Relaxed);
-        let at = place(word).filter(|_| word & BORN == 0)?;
-        Some((Wait::ALL[(word & 7) as usize], at))
+        self.wait_word().wait()
+    }
+
+    /// How long ago it noted that, in steps of the coarse clock, if that is known.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn wait_age(&self, now: u32) -> Option<u32> {
+        self.wait_word().age(now)
+    }
+
+    #[inline]
+    fn wait_word(&self) -> WaitWord {
+        WaitWord(self.wait.load(Relaxed))
     }
 
     /// Where the task was spawned, if that is known and it has not waited for anything of asx.
     pub(crate) fn spawned_at(&self) -> Option<&'static Location<'static>> {
-        let word = self.wait.load(Relaxed);
-        place(word).filter(|_| word & BORN != 0)
+        self.wait_word().spawned_at()
     }
 
     /// The function its body is written in, as the compiler calls it.
@@ -545,22 +556,6 @@ impl Header {
     pub(crate) fn body(&self) -> &'static str {
         (self.vtable.body)()
     }
-}
-
-/// A place with a mark, or with what is waited for there; 0 if there is no room for both.
-#[inline]
-fn placed(at: &'static Location<'static>, mark: u64) -> u64 {
-    let at = (std::ptr::from_ref(at).expose_provenance() as u64) << WAIT_SHIFT;
-    if at & (STALE | BORN) == 0 { at | mark } else { 0 }
-}
-
-/// The place in such a word.
-fn place(word: u64) -> Option<&'static Location<'static>> {
-    let at = ((word & !(7 | STALE | BORN)) >> WAIT_SHIFT) as usize;
-    let at = std::ptr::with_exposed_provenance::<Location<'static>>(at);
-    // SAFETY: only `placed` makes such words, from references that live for ever; `age_wait` adds a
-    // mark to what it made.
-    unsafe { at.as_ref() }
 }
 
 /// A counted reference to a task.
@@ -699,11 +694,3 @@ impl Drop for TaskRef {
         }
     }
 }
-
-/// A place's address leaves three low bits for the kind of wait; where pointers are so short that
-/// it does not, there is room above.
-const WAIT_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
-/// A mark beside it: the last poll did not look at it. No place in memory is so far up.
-const STALE: u64 = 1 << 63;
-/// Another: it is the place where the task was spawned.
-const BORN: u64 = 1 << 62;

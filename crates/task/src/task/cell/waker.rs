@@ -25,8 +25,13 @@ pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
 /// The number of the task whose waker it is, if it is one.
 #[cfg(any(feature = "lab", not(target_family = "wasm")))]
 pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
+    with_task(waker, Header::id)
+}
+
+/// Looks at the task whose own waker this is.
+pub(crate) fn with_task<R>(waker: &Waker, look: impl FnOnce(&Header) -> R) -> Option<R> {
     // SAFETY: rule 1: the waker keeps the cell alive.
-    task_of(waker).map(|task| unsafe { task.as_ref() }.id())
+    task_of(waker).map(|task| look(unsafe { task.as_ref() }))
 }
 
 /// The task of a waker.

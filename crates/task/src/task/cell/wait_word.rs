@@ -1,0 +1,162 @@
+//! What a task waits for, where, and since when, in one word for dumps to read.
+//!
+//! ```text
+//!   63     62    61   60 .. 32       31 .. 3              2 .. 0
+//! [ STALE | BORN | 0 | time of note | place from ORIGIN  | wait ]
+//! [ STALE | BORN | 1 | address of the place              | wait ]   (far: no time)
+//! ```
+//!
+//! Places are `Location`s, which the compiler puts into the same few megabytes as [`ORIGIN`],
+//! except in programs of several libraries. Where pointers are shorter the second form is used for
+//! all, as nobody reads times there.
+
+use std::panic::Location;
+
+use crate::wait::Wait;
+
+/// A word; 0 says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaitWord(pub(super) u64);
+
+/// The last poll did not look at it.
+const STALE: u64 = 1 << 63;
+/// It is the place where the task was spawned.
+const BORN: u64 = 1 << 62;
+/// The place is an address.
+const FAR: u64 = 1 << 61;
+const MARKS: u64 = STALE | BORN | FAR;
+const KIND: u64 = 7;
+
+/// The time is above this, and has what is left below the marks.
+const TIME_SHIFT: u32 = 32;
+const TIME_MASK: u32 = (1 << (61 - TIME_SHIFT)) - 1;
+
+/// An address leaves three low bits for the kind of wait; where pointers are so short that it does
+/// not, there is room above.
+const ADDRESS_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
+/// How far a near place is from the first that is near.
+const NEAR: u64 = 1 << TIME_SHIFT;
+
+/// What is among the places of the program.
+static ORIGIN: u64 = 0;
+
+impl WaitWord {
+    /// The task waits there from now on, a time of [`Coarse`](crate::core::coarse::Coarse).
+    #[inline]
+    pub(super) fn waits(on: Wait, at: &'static Location<'static>, now: u32) -> WaitWord {
+        WaitWord::place(at, on as u64, now)
+    }
+
+    /// The task was spawned there.
+    #[inline]
+    pub(super) fn born(at: Option<&'static Location<'static>>) -> WaitWord {
+        at.map_or(WaitWord(0), |at| WaitWord::place(at, BORN, 0))
+    }
+
+    #[inline]
+    fn place(at: &'static Location<'static>, mark: u64, now: u32) -> WaitWord {
+        let address = std::ptr::from_ref(at).expose_provenance() as u64;
+        let near = address.wrapping_sub(first_near());
+        if cfg!(target_pointer_width = "64") && near < NEAR {
+            return WaitWord(u64::from(now & TIME_MASK) << TIME_SHIFT | near | mark);
+        }
+        let far = address << ADDRESS_SHIFT;
+        // No place in memory is so far up.
+        WaitWord(if far & MARKS == 0 { far | FAR | mark } else { 0 })
+    }
+
+    /// The same, noted by a poll before the last one.
+    #[inline]
+    pub(super) fn aged(self) -> WaitWord {
+        let is_wait = self.0 != 0 && self.0 & BORN == 0;
+        WaitWord(if is_wait { self.0 | STALE } else { self.0 })
+    }
+
+    pub(super) fn is_stale(self) -> bool {
+        self.0 & STALE != 0
+    }
+
+    /// What the task waits for, if it was noted.
+    pub(super) fn wait(self) -> Option<(Wait, &'static Location<'static>)> {
+        let at = self.at().filter(|_| self.0 & BORN == 0)?;
+        Some((Wait::ALL[(self.0 & KIND) as usize], at))
+    }
+
+    /// How long ago it was noted, in steps of the clock, if the time was noted with it.
+    #[cfg_attr(target_family = "wasm", allow(dead_code, reason = "nobody reads times there"))]
+    pub(super) fn age(self, now: u32) -> Option<u32> {
+        let is_timed = self.0 != 0 && self.0 & (FAR | BORN) == 0;
+        let noted = (self.0 >> TIME_SHIFT) as u32;
+        let age = now.wrapping_sub(noted) & TIME_MASK;
+        // What seems to be half of all time old is from a clock that was read a little later.
+        is_timed.then_some(if age > TIME_MASK / 2 { 0 } else { age })
+    }
+
+    /// Where the task was spawned, if it has not waited since.
+    pub(super) fn spawned_at(self) -> Option<&'static Location<'static>> {
+        self.at().filter(|_| self.0 & BORN != 0)
+    }
+
+    fn at(self) -> Option<&'static Location<'static>> {
+        if self.0 == 0 {
+            return None;
+        }
+        let address = if self.0 & FAR == 0 {
+            first_near().wrapping_add(self.0 & (NEAR - 1) & !KIND)
+        } else {
+            (self.0 & !(MARKS | KIND)) >> ADDRESS_SHIFT
+        };
+        let at = std::ptr::with_exposed_provenance::<Location<'static>>(address as usize);
+        // SAFETY: only `place` makes such words, from references that live for ever; `aged` adds a
+        // mark to what it made.
+        unsafe { at.as_ref() }
+    }
+}
+
+/// Where the places begin that are near. A multiple of eight, as places are.
+#[inline]
+fn first_near() -> u64 {
+    ((&raw const ORIGIN).addr() as u64).wrapping_sub(NEAR / 2)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_has_what_was_put_into_it() {
+        let here = Location::caller();
+        for on in Wait::ALL {
+            for now in [0, 1, 7, TIME_MASK, TIME_MASK + 9] {
+                let word = WaitWord::waits(on, here, now);
+                assert_eq!((word.wait(), word.spawned_at()), (Some((on, here)), None));
+                assert_eq!((word.is_stale(), word.aged().is_stale()), (false, true));
+                assert_eq!(word.aged().wait(), word.wait());
+                if word.0 & FAR == 0 {
+                    assert_eq!((word.age(now), word.age(now.wrapping_add(5))), (Some(0), Some(5)));
+                    assert_eq!(word.age(now.wrapping_sub(5)), Some(0), "not in the future");
+                }
+            }
+        }
+        let born = WaitWord::born(Some(here));
+        assert_eq!((born.wait(), born.spawned_at(), born.age(9)), (None, Some(here), None));
+        assert_eq!(born.aged(), born, "nothing is stale that is no wait");
+    }
+
+    #[test]
+    fn a_far_place_is_told_without_a_time() {
+        let far: &'static Location<'static> = Box::leak(Box::new(*Location::caller()));
+        let word = WaitWord::waits(Wait::Join, far, 1);
+        assert_eq!(word.wait().map(|(on, at)| (on, at.line())), Some((Wait::Join, far.line())));
+        let forced = WaitWord(std::ptr::from_ref(far).expose_provenance() as u64 | FAR);
+        assert_eq!((forced.age(1), forced.wait()), (None, Some((Wait::ALL[0], far))));
+        assert_eq!(forced.aged().wait(), forced.wait());
+    }
+
+    #[test]
+    fn nothing_is_known_of_an_empty_word() {
+        let word = WaitWord::born(None);
+        assert_eq!((word.wait(), word.spawned_at(), word.age(1)), (None, None, None));
+        assert_eq!(word.aged(), word);
+    }
+}
