@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use asx::channel::broadcast::{Publisher, Subscriber};
 use asx::channel::oneshot::{Answer, Reply};
@@ -15,6 +16,7 @@ use asx::channel::unbounded::{UnboundedSender, unbounded};
 use asx::channel::watch::{Setter, Watcher, watch};
 use asx::channel::{OwnedPermit, Receiver, Sender, bounded, broadcast, session};
 use asx::net::{TcpStream, UnixStream};
+use asx::time::Time;
 use asx::{Cancelled, Cx, Runtime, Scope, Task, sync};
 
 use crate::books::{Books, Value};
@@ -86,6 +88,8 @@ pub(crate) struct World {
     pub(crate) pools: [Pool; EACH],
     /// Whether things may be forgotten.
     pub(crate) forgets: bool,
+    /// By how much timers may be early, as those that are nearly due fire together.
+    early: Duration,
     /// Whether a task has stopped the runtime.
     pub(crate) stopped: AtomicBool,
     /// Where connections are taken.
@@ -140,6 +144,7 @@ impl World {
             rwlock_turns: Turns::new(books),
             pools: [Pool::new(Some(program.capacity), books), Pool::new(None, books)],
             forgets: program.forgets,
+            early: Duration::from_micros(program.rules.coalesce.unwrap_or(0)),
             stopped: AtomicBool::new(false),
             places: Places::default(),
             bag: Mutex::default(),
@@ -204,6 +209,11 @@ impl World {
             }
             threads.into_iter().for_each(|thread| drop(thread.join()));
         }
+    }
+
+    /// Whether what waited until `due` has not ended too early.
+    pub(crate) fn in_time(&self, cx: &Cx, due: Time) -> bool {
+        cx.now() + self.early >= due
     }
 
     /// Whether all that was lent has been given back, once nothing runs any more: what was forgotten

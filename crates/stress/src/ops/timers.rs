@@ -35,7 +35,7 @@ impl Env {
                 }
                 let due = sleep.deadline();
                 sleep.await?;
-                books.expect(cx.now() >= due, "a sleep was too short");
+                books.expect(world.in_time(cx, due), "a sleep was too short");
             }
             ResetHow::Interval => {
                 let mut interval = cx.interval(micros(time + 1));
@@ -49,7 +49,7 @@ impl Env {
                     }
                     let next = interval.next();
                     let due = interval.tick(cx).await?;
-                    books.expect(due == next && due <= cx.now(), "a tick was early");
+                    books.expect(due == next && world.in_time(cx, due), "a tick was early");
                 }
             }
             ResetHow::Ticks => {
@@ -65,7 +65,7 @@ impl Env {
                         }
                     };
                     let right = match taken {
-                        Some(due) => due == next && due <= cx.now(),
+                        Some(due) => due == next && world.in_time(cx, due),
                         None => interval.next() == next,
                     };
                     books.expect(right, "a tick was lost");
@@ -130,8 +130,9 @@ impl Env {
             books.fault("a queue says that it is empty".into());
             return 0;
         };
-        let early = self.cx.now() < Time::from_nanos(at.load(Relaxed));
-        books.expect(!early && !removed.load(Relaxed), "a value came early, or twice");
+        let in_time = self.world.in_time(&self.cx, Time::from_nanos(at.load(Relaxed)));
+        books.expect(in_time, "a value came early");
+        books.expect(!removed.load(Relaxed), "a value came that was removed");
         removed.store(true, Relaxed);
         value.look();
         1
