@@ -12,6 +12,7 @@
 mod books;
 mod connection;
 mod descriptors;
+mod finale;
 mod generate;
 mod memory;
 mod ops;

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use asx::channel::oneshot;
+use asx::channel::{RecvError, oneshot};
 use asx::{Cx, select};
 use futures_core::Stream;
 use futures_sink::Sink;
@@ -149,11 +149,10 @@ impl Env {
         }
         let Some(rx) = pool.fetcher() else { return };
         match how {
-            FetchHow::Recv => {
-                if let Ok(parcel) = rx.inner.recv(cx).await {
-                    parcel.take();
-                }
-            }
+            FetchHow::Recv => match rx.inner.recv(cx).await {
+                Ok(parcel) => parcel.take(),
+                Err(error) => self.ended(&rx, &error),
+            },
             FetchHow::Try => {
                 if let Ok(parcel) = rx.inner.try_recv() {
                     parcel.take();
@@ -198,8 +197,20 @@ impl Env {
     async fn fetch_many(&self, rx: &Fetcher, most: usize) {
         let Env { world, cx, .. } = self;
         let mut batch = Batch::default();
-        let counted = rx.inner.recv_many(cx, &mut batch.0, most).await.unwrap_or(0);
+        let counted = match rx.inner.recv_many(cx, &mut batch.0, most).await {
+            Ok(counted) => counted,
+            Err(error) => {
+                self.ended(rx, &error);
+                0
+            }
+        };
         batch.check(most, counted, &world.books);
+    }
+
+    /// A receive has failed: no message comes any more, or the task is to stop.
+    fn ended(&self, rx: &Fetcher, error: &RecvError) {
+        let ended = *error != RecvError::Disconnected || rx.inner.is_closed();
+        self.world.books.expect(ended, "disconnected, and yet there are senders");
     }
 
     /// Tasks that send to tasks that receive. Those that receive end when no sender is left.
@@ -234,16 +245,23 @@ impl Env {
                 if op.batches {
                     loop {
                         let mut batch = Batch::default();
-                        let taken = fetcher.inner.recv_many(&env.cx, &mut batch.0, 3).await;
-                        let ended = taken.is_err();
-                        batch.check(3, taken.unwrap_or(0), &env.world.books);
-                        if ended {
-                            break;
+                        match fetcher.inner.recv_many(&env.cx, &mut batch.0, 3).await {
+                            Ok(counted) => batch.check(3, counted, &env.world.books),
+                            Err(error) => {
+                                env.ended(&fetcher, &error);
+                                break;
+                            }
                         }
                     }
                 } else {
-                    while let Ok(parcel) = fetcher.inner.recv(&env.cx).await {
-                        parcel.take();
+                    loop {
+                        match fetcher.inner.recv(&env.cx).await {
+                            Ok(parcel) => parcel.take(),
+                            Err(error) => {
+                                env.ended(&fetcher, &error);
+                                break;
+                            }
+                        }
                     }
                 }
                 Ok(env.world.books.returned())
