@@ -86,6 +86,10 @@ pub(crate) struct Parcel {
 impl Parcel {
     /// A receiver has it.
     pub(crate) fn take(self) {
+        self.is_taken();
+    }
+
+    fn is_taken(&self) {
         self.value.look();
         if self.fate.fetch_or(TAKEN, AcqRel) & (TAKEN | DROPPED) != 0 {
             self.account.books.fault("a message was taken twice".into());
@@ -204,9 +208,8 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        while let Some(parcel) = self.0.pop() {
-            parcel.take();
-        }
+        // All of them, before the drop of one may panic.
+        self.0.iter().for_each(Parcel::is_taken);
     }
 }
 
