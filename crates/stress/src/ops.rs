@@ -228,6 +228,7 @@ impl Env {
             Op::Delays(count, fate) => self.delays(*count, *fate).await?,
             Op::Parted(kind, place, body) => self.parted(*kind, *place, body).await?,
             Op::Permits(owned, body) => self.permits(*owned, body).await?,
+            Op::Shut => self.shut().await?,
             Op::Enabled(owned) => self.enabled(*owned).await?,
             Op::Runtime(does) => self.runtime(*does),
             Op::HalfOf(op, times, fate) => {

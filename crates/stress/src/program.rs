@@ -169,6 +169,8 @@ pub(crate) enum Op {
     Parted(LockKind, Where, Vec<Op>),
     /// Permits of a semaphore that are split and merged.
     Permits(bool, Vec<Op>),
+    /// A semaphore that is closed while somebody waits at it.
+    Shut,
     /// A wait for a notification that takes its place before it is polled.
     Enabled(bool),
     Runtime(HandleDoes),
@@ -675,6 +677,7 @@ impl Op {
             Op::Delays(..) => "delay_queue",
             Op::Parted(..) => "guard_parts",
             Op::Permits(..) => "permits",
+            Op::Shut => "shut",
             Op::Enabled(_) => "enabled",
             Op::Runtime(_) => "handle",
             Op::HalfOf(..) => "half_of",
@@ -683,7 +686,7 @@ impl Op {
 }
 
 /// All kinds of operations.
-pub(crate) const KINDS: [&str; 80] = [
+pub(crate) const KINDS: [&str; 81] = [
     "yield",
     "sleep",
     "sleep_until",
@@ -761,6 +764,7 @@ pub(crate) const KINDS: [&str; 80] = [
     "delay_queue",
     "guard_parts",
     "permits",
+    "shut",
     "enabled",
     "handle",
     "half_of",

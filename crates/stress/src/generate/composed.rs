@@ -77,7 +77,12 @@ impl Generator {
                 ]);
                 let most = self.mix.below(4) as u32;
                 let succeeds = self.mix.below(4) as u32;
-                Op::Attempts(how, most, succeeds, self.inner(depth))
+                // Most attempts fail because they are to fail.
+                let body = match self.mix.below(4) {
+                    0 => self.inner(depth),
+                    _ => vec![Op::Yield],
+                };
+                Op::Attempts(how, most, succeeds, body)
             }
             32..35 => {
                 let how = self.of(&[
@@ -108,7 +113,10 @@ impl Generator {
                 let place = self.of(&[Where::Here, Where::Here, Where::Thread]);
                 Op::Parted(kind, place, self.inner(depth))
             }
-            43 => Op::Permits(self.of(&[true, false]), self.inner(depth)),
+            43 => match self.mix.below(4) {
+                0 => Op::Shut,
+                _ => Op::Permits(self.of(&[true, false]), self.inner(depth)),
+            },
             44 => Op::Enabled(self.of(&[true, false])),
             45 => self.ask_runtime(),
             46 => match self.mix.below(5) {

@@ -1,12 +1,13 @@
 //! Guards of parts, permits that are split, and places that are taken early.
 
 use std::panic::panic_any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use asx::Grace;
 use asx::sync::{
-    MutexGuard, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLockReadGuard,
-    RwLockWriteGuard,
+    AcquireError, MutexGuard, OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard,
+    RwLockReadGuard, RwLockWriteGuard, Semaphore,
 };
 
 use super::{Env, micros, run};
@@ -144,6 +145,27 @@ impl Env {
             }
         }
         run(self, body).await
+    }
+
+    /// A semaphore of its own, whose only permit is held: who waits at it learns that it is closed.
+    pub(super) async fn shut(&self) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        let semaphore = Arc::new(Semaphore::new(1));
+        let held = semaphore.try_acquire_owned();
+        world.books.expect(held.is_ok(), "a new semaphore has no permit");
+        let closes = semaphore.clone();
+        world.thread(move |_| {
+            closes.close();
+            drop(held);
+        });
+        match semaphore.acquire(cx).await {
+            Ok(permit) => world.books.expect(permit.count() == 1, "other than one permit"),
+            Err(AcquireError::Closed) => {
+                world.books.expect(semaphore.is_closed(), "closed, and yet it is open");
+            }
+            Err(AcquireError::Cancelled(cancelled)) => return Err(cancelled.into()),
+        }
+        Ok(())
     }
 
     pub(super) async fn enabled(&self, owned: bool) -> Result<(), Fail> {
