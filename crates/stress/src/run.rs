@@ -45,7 +45,8 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     let stopped = program.shutdown.is_some() || world.stopped.load(Relaxed);
     let settled = ran.and_then(|()| settled(program, stopped, &runtime));
     // What may be refused, or panic, is not a program that must end by itself.
-    let calm = !program.rules.refuse() && !program.bombs && !stopped && program.seed % 4 == 0;
+    let calm =
+        !program.rules.refuse() && !program.bombs && !stopped && program.seed.is_multiple_of(4);
     let settled = match calm {
         true => settled.and_then(|()| finale::run(&runtime, &books, program.capacity)),
         false => settled,

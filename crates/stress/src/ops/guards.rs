@@ -176,10 +176,10 @@ impl Env {
             waits.enable();
             world.notify.notify_waiters();
             books.expect(waits.enable(), "a notification of all missed one");
-            return match world.coin(2) {
-                0 => Ok(drop(waits)),
-                _ => Ok(waits.await?),
-            };
+            if world.coin(2) == 0 {
+                waits.await?;
+            }
+            return Ok(());
         }
         let mut waits = world.notify.notified(cx);
         let mut behind = world.notify.notified(cx);
