@@ -1,18 +1,21 @@
 //! What a runtime can still do after a program: tasks that nobody cancels hand messages to each
-//! other until all have arrived. Somebody who is not woken hangs here, where nothing ends the wait.
+//! other until all have arrived, take turns at a lock, and notify each other. Somebody who is not
+//! woken hangs here, where nothing ends the wait.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use asx::channel::RecvError;
+use asx::channel::{RecvError, bounded};
+use asx::sync::{Mutex, Notify, OwnedMutexGuard, Semaphore};
 use asx::{BlockOnError, Cx, Runtime};
 
 use crate::books::Books;
 use crate::parcel::Batch;
 use crate::pool::{Either, Poster};
-use crate::world::Fail;
+use crate::turns::Turns;
+use crate::world::{Fail, PERMITS};
 
 /// How many send, and how much each of them.
 const PRODUCERS: usize = 2;
@@ -20,7 +23,11 @@ const MESSAGES: usize = 12;
 
 /// Runs it. One receives one by one, one in batches, and one is cancelled over and over while it waits.
 pub(crate) fn run(runtime: &Runtime, books: &Arc<Books>, capacity: usize) -> Result<(), String> {
-    let ran = runtime.try_block_on(async |cx| hand_over(&cx, books, capacity).await);
+    let ran = runtime.try_block_on(async |cx| {
+        take_turns(&cx, books).await?;
+        pass_on(&cx).await?;
+        hand_over(&cx, books, capacity).await
+    });
     match ran {
         Ok(Ok(arrived)) if arrived == PRODUCERS * MESSAGES => Ok(()),
         Ok(Ok(arrived)) => {
@@ -93,4 +100,83 @@ async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize
     })
     .await?;
     Ok(arrived.load(Relaxed))
+}
+
+/// How often each task has its turn.
+const TURNS: u32 = 4;
+
+/// Tasks that share a lock and permits; waits for them are given up now and then.
+async fn take_turns(cx: &Cx, books: &Arc<Books>) -> Result<(), Fail> {
+    let mutex = Arc::new(Mutex::new(0));
+    let semaphore = Arc::new(Semaphore::new(PERMITS));
+    let turns = Arc::new(Turns::new(books));
+    cx.scope(async |s| {
+        for _ in 0..3 {
+            let mutex = mutex.clone();
+            let semaphore = semaphore.clone();
+            let turns = turns.clone();
+            s.task("takes turns").spawn(async move |cx: Cx| {
+                for _ in 0..TURNS {
+                    let limit = Duration::from_micros(cx.random_below(30));
+                    let soon = cx.timeout(limit, |cx| mutex.lock(cx)).await;
+                    drop(soon);
+                    let soon = cx.timeout(limit, |cx| semaphore.acquire_many(cx, PERMITS)).await;
+                    drop(soon);
+                    let guard = mutex.lock_owned(&cx).await?;
+                    let _visit = (turns.alone(), OwnedMutexGuard::map(guard, |count| count));
+                    let Ok(mut permits) = semaphore.acquire_many(&cx, PERMITS).await else {
+                        return Err(Fail::Cancelled);
+                    };
+                    let one = permits.split(1);
+                    cx.yield_now().await;
+                    drop(one);
+                }
+                Ok(())
+            });
+        }
+        Ok::<(), Fail>(())
+    })
+    .await?;
+    books.expect(semaphore.available_permits() == PERMITS, "permits are missing after all turns");
+    Ok(())
+}
+
+/// Each notification reaches somebody, also if the one it was meant for has given up waiting.
+async fn pass_on(cx: &Cx) -> Result<(), Fail> {
+    let notify = Arc::new(Notify::new());
+    let (told, mut heard) = bounded(1);
+    cx.scope(async |s| {
+        let tell = told.clone();
+        let wait = notify.clone();
+        let impatient = s.task("gives up").spawn(async move |cx: Cx| {
+            while !cx.is_cancelled() {
+                let limit = Duration::from_micros(cx.random_below(30));
+                if cx.timeout(limit, |cx| wait.notified(cx)).await.is_ok() {
+                    drop(tell.send(&cx, ()).await);
+                }
+            }
+            Ok(())
+        });
+        let wait = notify.clone();
+        let patient = s.task("waits").spawn(async move |cx: Cx| {
+            while !cx.is_cancelled() {
+                let mut waits = wait.notified_owned(&cx);
+                waits.enable();
+                if waits.await.is_ok() {
+                    drop(told.send(&cx, ()).await);
+                }
+            }
+            Ok(())
+        });
+        for _ in 0..TURNS {
+            notify.notify_one();
+            if heard.recv(cx).await.is_err() {
+                return Err(Fail::Cancelled);
+            }
+        }
+        impatient.cancel("all have been heard");
+        patient.cancel("all have been heard");
+        Ok::<(), Fail>(())
+    })
+    .await
 }
