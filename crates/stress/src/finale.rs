@@ -151,7 +151,15 @@ async fn pass_on(cx: &Cx) -> Result<(), Fail> {
         let impatient = s.task("gives up").spawn(async move |cx: Cx| {
             while !cx.is_cancelled() {
                 let limit = Duration::from_micros(cx.random_below(30));
-                if cx.timeout(limit, |cx| wait.notified(cx)).await.is_ok() {
+                let waits = cx.timeout(limit, async |cx| {
+                    let mut waits = wait.notified(cx);
+                    waits.enable();
+                    cx.yield_now().await;
+                    // What came is its own now, and must go on to the other one if it is cancelled.
+                    waits.enable();
+                    waits.await
+                });
+                if waits.await.is_ok() {
                     drop(tell.send(&cx, ()).await);
                 }
             }
