@@ -93,6 +93,13 @@ impl Books {
         first.get_or_insert(what);
     }
 
+    /// A fault if it is not so.
+    pub(crate) fn expect(&self, holds: bool, what: &str) {
+        if !holds {
+            self.fault(what.into());
+        }
+    }
+
     /// Whether everything adds up, once nothing of the program is left. `leaks`: things were
     /// forgotten on purpose, so that not all of it is dropped.
     pub(crate) fn balance(&self, leaks: bool) -> Result<(), String> {
@@ -170,11 +177,23 @@ impl Value {
             self.books.fault(format!("value {} is used after its end", self.id));
         }
     }
+
+    /// A part of it, for guards of parts.
+    pub(crate) fn part(&self) -> &u64 {
+        &self.check
+    }
+
+    pub(crate) fn part_mut(&mut self) -> &mut u64 {
+        &mut self.check
+    }
 }
 
 impl Clone for Value {
     fn clone(&self) -> Value {
         self.look();
+        if self.books.goes_off(20) {
+            panic_any(Meant(None));
+        }
         self.books.value()
     }
 }

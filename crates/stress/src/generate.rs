@@ -1,5 +1,7 @@
 //! Programs from seeds: the same seed, the same program.
 
+mod composed;
+
 use asx_kernel::rng::DetRng;
 
 use crate::program::{
@@ -20,10 +22,15 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
         rng: DetRng::new(seed, 0),
         net: DetRng::new(seed, 2),
         sockets: 0,
+        mix: DetRng::new(seed, 3),
+        composed: 0,
+        stops: false,
         left: 0,
         forgets: false,
     };
     all.sockets = all.amid(&[0, 0, 20, 60]);
+    all.composed = [0, 15, 35, 60][all.mix.below(4)];
+    all.stops = all.mix.below(12) == 0;
     let workers = all.pick(&[1, 1, 2, 2, 2, 3, 4, 8]);
     all.forgets = all.chance(40);
     let bombs = all.chance(30) && bombs;
@@ -71,6 +78,12 @@ struct Generator {
     net: DetRng,
     /// Operations on sockets, in percent.
     sockets: usize,
+    /// Another one for what is made of other operations.
+    mix: DetRng,
+    /// Such operations, in percent.
+    composed: usize,
+    /// Whether tasks may stop the runtime.
+    stops: bool,
     /// How many more operations there may be.
     left: usize,
     forgets: bool,
@@ -182,7 +195,15 @@ impl Generator {
             | Op::Write(..)
             | Op::Acquire(..)
             | Op::Notified
-            | Op::Barrier)
+            | Op::Barrier
+            | Op::Post(..)
+            | Op::Fetch(..)
+            | Op::Stream(..)
+            | Op::Closed(_)
+            | Op::Abandon(..)
+            | Op::Parted(..)
+            | Op::Permits(..)
+            | Op::Enabled(_))
                 if self.chance(65) =>
             {
                 Op::Timeout(self.micros(500), vec![op])
@@ -194,6 +215,9 @@ impl Generator {
     fn any(&mut self, depth: usize) -> Op {
         if self.sockets > 0 && self.net.below(100) < self.sockets {
             return self.socket();
+        }
+        if self.composed > 0 && self.mix.below(100) < self.composed {
+            return self.compose(depth);
         }
         match self.below(100) {
             0..4 => Op::Yield,
@@ -562,13 +586,20 @@ mod tests {
                 | Op::Write(_, _, body)
                 | Op::Deadline(_, body)
                 | Op::Acquire(_, _, body)
+                | Op::Abandon(_, body)
+                | Op::SelectOf(_, _, body)
+                | Op::Attempts(_, _, _, body)
+                | Op::Parted(_, _, body)
+                | Op::Permits(_, body)
                 | Op::Foreign(_, body) => kinds(body, into),
+                Op::HalfOf(op, ..) => kinds(std::slice::from_ref(op), into),
                 Op::Race(_, bodies)
                 | Op::Join(_, bodies)
                 | Op::TryJoin(_, bodies)
+                | Op::Parts(_, bodies)
                 | Op::Group(bodies) => bodies.iter().for_each(|body| kinds(body, into)),
                 Op::Scope(scope) => kinds(&scope.body, into),
-                Op::Spawn(child) => kinds(&child.body, into),
+                Op::Spawn(child) | Op::Value(child) => kinds(&child.body, into),
                 _ => {}
             }
         }

@@ -12,13 +12,17 @@
 mod books;
 mod connection;
 mod descriptors;
+mod finale;
 mod generate;
 mod memory;
 mod ops;
 mod options;
+mod parcel;
+mod pool;
 mod program;
 mod rules;
 mod run;
+mod turns;
 mod waker;
 mod watch;
 mod world;

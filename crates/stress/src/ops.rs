@@ -1,9 +1,15 @@
 //! The operations of a program, run.
 
+mod guards;
 mod loose;
 mod messages;
+mod parts;
+mod pools;
 mod sockets;
+mod strangers;
+mod streams;
 mod tasks;
+mod timers;
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -18,7 +24,7 @@ use asx::{
 use crate::books::{Meant, Value};
 use crate::program::{AcquireHow, LockHow, Many, OnceHow, Op, Resolve, RwHow, Where};
 use crate::waker::Foreign;
-use crate::world::{Fail, Inbox, Lent, World};
+use crate::world::{Fail, Inbox, Lent, PERMITS, World};
 
 static LOCALS: [Local<Value>; 2] = [const { Local::new() }; 2];
 
@@ -203,6 +209,36 @@ impl Env {
         Ok(())
     }
 
+    /// Parts of other operations, and what is made of channels.
+    pub(super) async fn composed(&self, op: &Op) -> Result<(), Fail> {
+        match op {
+            Op::Post(nth, how) => self.post(*nth, *how).await?,
+            Op::Fetch(nth, how) => self.fetch(*nth, *how).await,
+            Op::Crew(op) => self.crew(*op),
+            Op::Stream(how, items, fate) => self.stream(*how, *items, *fate).await,
+            Op::Closed(of) => self.closed(*of).await?,
+            Op::Abandon(stranger, body) => self.abandon(*stranger, body).await?,
+            Op::SelectOf(how, time, body) => self.select_of(*how, *time, body).await?,
+            Op::Attempts(how, most, succeeds, body) => {
+                self.attempts(*how, *most, *succeeds, body).await?;
+            }
+            Op::Parts(how, bodies) => self.parts(*how, bodies).await?,
+            Op::Value(child) => self.value_of(child).await?,
+            Op::Reset(how, time, times) => self.reset(*how, *time, *times).await?,
+            Op::Delays(count, fate) => self.delays(*count, *fate).await?,
+            Op::Parted(kind, place, body) => self.parted(*kind, *place, body).await?,
+            Op::Permits(owned, body) => self.permits(*owned, body).await?,
+            Op::Shut => self.shut().await?,
+            Op::Enabled(owned) => self.enabled(*owned).await?,
+            Op::Runtime(does) => self.runtime(*does),
+            Op::HalfOf(op, times, fate) => {
+                self.poll_and_leave(self.loose_op(op), *times, *fate).await;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// What can be asked.
     fn look(&self) {
         let Env { cx, world, .. } = self;
@@ -283,7 +319,10 @@ impl Env {
         group(cx, async |g: Group<'_, Run<'_>>| {
             let mut children = Vec::new();
             for body in bodies {
-                children.push(g.add(|_| run(self, body)));
+                children.push(match self.world.coin(2) {
+                    0 => g.add(|_| run(self, body)),
+                    _ => g.add_boxed(async |_| run(self, body).await),
+                });
             }
             match (self.world.coin(4), children.pop()) {
                 (0, Some(child)) => g.cancel(child),
@@ -319,16 +358,19 @@ impl Env {
         match how {
             RwHow::Wait => {
                 let guard = world.rwlock.read(cx).await?;
+                let _turn = world.rwlock_turns.reads();
                 run(self, body).await?;
                 guard.look();
             }
             RwHow::Owned => {
                 let guard = world.rwlock.read_owned(cx).await?;
+                let _turn = world.rwlock_turns.reads();
                 run(self, body).await?;
                 guard.look();
             }
             RwHow::Try => {
                 let Ok(guard) = world.rwlock.try_read() else { return Ok(()) };
+                let _turn = world.rwlock_turns.reads();
                 run(self, body).await?;
                 guard.look();
             }
@@ -348,11 +390,14 @@ impl Env {
             RwHow::Owned | RwHow::TryOwned => None,
         };
         if let Some(mut guard) = guard {
+            let turn = world.rwlock_turns.alone();
             *guard = world.books.value();
             if !downgrades {
                 return run(self, body).await;
             }
+            drop(turn);
             let guard = guard.downgrade();
+            let _turn = world.rwlock_turns.reads();
             run(self, body).await?;
             guard.look();
             return Ok(());
@@ -362,8 +407,10 @@ impl Env {
             _ => world.rwlock.try_write_owned().ok(),
         };
         let Some(mut owned) = owned else { return Ok(()) };
+        let turn = world.rwlock_turns.alone();
         *owned = world.books.value();
         if downgrades {
+            drop(turn);
             let owned = owned.downgrade();
             world.thread(move |_| owned.look());
         } else {
@@ -406,11 +453,13 @@ impl Env {
         match how {
             LockHow::Lock => {
                 let mut guard = world.mutex.lock(cx).await?;
+                let _turn = world.mutex_turns.alone();
                 *guard = world.books.value();
                 run(self, body).await?;
             }
             LockHow::Try => {
                 let Ok(guard) = world.mutex.try_lock() else { return Ok(()) };
+                let _turn = world.mutex_turns.alone();
                 guard.look();
                 run(self, body).await?;
             }
@@ -422,11 +471,16 @@ impl Env {
                         Err(_) => return Ok(()),
                     },
                 };
+                let turn = world.mutex_turns.alone();
                 match place {
-                    Where::Here => run(self, body).await?,
+                    Where::Here => {
+                        run(self, body).await?;
+                        drop(turn);
+                    }
                     Where::Thread => world.thread(move |_| {
                         std::thread::sleep(micros(50));
                         guard.look();
+                        drop(turn);
                     }),
                 }
             }
@@ -436,8 +490,7 @@ impl Env {
 
     async fn acquire(&self, count: usize, how: AcquireHow, body: &[Op]) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        // There are two.
-        let count = count.min(2);
+        let count = count.min(PERMITS);
         match how {
             AcquireHow::Plain => {
                 let Ok(_permit) = world.semaphore.acquire_many(cx, count).await else {

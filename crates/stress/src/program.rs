@@ -143,6 +143,39 @@ pub(crate) enum Op {
     Datagrams(Family, usize),
     /// A descriptor that is watched.
     Descriptor(Family, Vec<Use>),
+    /// Sends to a channel with several receivers.
+    Post(Nth, PostHow),
+    /// Receives from it.
+    Fetch(Nth, FetchHow),
+    /// Tasks that send and tasks that receive, until all senders are gone.
+    Crew(CrewOp),
+    /// So many items of a stream that owns what it is made of.
+    Stream(StreamHow, usize, Fate),
+    /// Waits until nobody receives what a sender of this kind sends.
+    Closed(ClosedOf),
+    /// A future of others that is given up with a cancel.
+    Abandon(Stranger, Vec<Op>),
+    SelectOf(SelectHow, Micros, Vec<Op>),
+    /// So many attempts at most, of which this one succeeds.
+    Attempts(AttemptHow, u32, u32, Vec<Op>),
+    /// Parts whose ends are counted.
+    Parts(PartsHow, Vec<Vec<Op>>),
+    /// The value of a task.
+    Value(Box<Child>),
+    Reset(ResetHow, Micros, usize),
+    /// A queue of so many values that are due some time.
+    Delays(usize, Fate),
+    /// Guards of parts.
+    Parted(LockKind, Where, Vec<Op>),
+    /// Permits of a semaphore that are split and merged.
+    Permits(bool, Vec<Op>),
+    /// A semaphore that is closed while somebody waits at it.
+    Shut,
+    /// A wait for a notification that takes its place before it is polled.
+    Enabled(bool),
+    Runtime(HandleDoes),
+    /// An operation polled a few times by hand, and then left like this.
+    HalfOf(Box<Op>, usize, Fate),
 }
 
 /// What kind of socket: one of the internet or a unix one.
@@ -188,6 +221,143 @@ pub(crate) enum Use {
     Bag,
     ToThread,
     Drop,
+}
+
+/// How something is sent to several receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PostHow {
+    Send,
+    Try,
+    Reserve,
+    Owned,
+    /// Gives the permit back.
+    Abort,
+    NextPermit,
+    /// So many slots, of which so many are used.
+    Many(usize, usize),
+    TryMany(usize, usize),
+    Evict,
+    Sink,
+    OwnedSink,
+    /// By a sender that is the only strong one at the end.
+    Weak,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FetchHow {
+    Recv,
+    Try,
+    Many(usize),
+    Stream(usize),
+    Look,
+    /// Closes it to senders and takes what is left.
+    Drain,
+    CloseAndTake,
+    /// Drops the receiver that the program keeps.
+    DropOne,
+    /// A new channel in place of this one.
+    Renew,
+}
+
+/// Tasks around a channel with several receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CrewOp {
+    pub(crate) producers: usize,
+    pub(crate) consumers: usize,
+    /// `None`: without a bound.
+    pub(crate) capacity: Option<usize>,
+    pub(crate) messages: usize,
+    pub(crate) batches: bool,
+}
+
+/// What a stream is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamHow {
+    Messages,
+    Shared,
+    Throttled(Micros),
+    /// So many streams in one.
+    Map(usize),
+    Heard,
+    Snapshots,
+    Ticks(Micros),
+}
+
+/// A kind of sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClosedOf {
+    Unbounded,
+    Tracked,
+    Publisher,
+    Reply,
+    Shared(Nth),
+}
+
+/// A future that knows nothing of cancels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stranger {
+    /// Is never done.
+    Never,
+    /// Wakes itself so often.
+    Polls(usize),
+    /// Is woken by a thread.
+    Thread,
+    /// Operations.
+    Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SelectHow {
+    Assumed(Stranger),
+    Abandoned(Stranger),
+    /// The body is borrowed and goes on afterwards.
+    Resumed,
+    Random(Nth),
+    Refutable(Nth),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttemptHow {
+    Retry(Micros),
+    RetryIf(Micros),
+    Hedge(Micros),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartsHow {
+    RaceOk,
+    RaceOkAll,
+    JoinMacro,
+    TryJoinMacro,
+    RaceMacro,
+    RaceOkMacro,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResetHow {
+    Sleep,
+    Interval,
+    Ticks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LockKind {
+    Mutex,
+    OwnedMutex,
+    Read,
+    OwnedRead,
+    Write,
+    OwnedWrite,
+}
+
+/// What is done with the handle of the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandleDoes {
+    Dump,
+    Metrics,
+    Health,
+    /// Stops everything, with these times.
+    Stop(Micros, Micros),
 }
 
 /// Which form of a combinator.
@@ -324,6 +494,8 @@ pub(crate) enum ListenHow {
     Recv,
     Try,
     Subscribe,
+    Resubscribe,
+    SkipLagged,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,6 +503,7 @@ pub(crate) enum SetHow {
     Send,
     Replace,
     Modify,
+    IfModified(bool),
     Closed,
 }
 
@@ -340,6 +513,7 @@ pub(crate) enum WatchHow {
     WaitFor,
     Borrow,
     Subscribe,
+    Marks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -489,12 +663,30 @@ impl Op {
             Op::Frames(..) => "frames",
             Op::Datagrams(..) => "datagrams",
             Op::Descriptor(..) => "descriptor",
+            Op::Post(..) => "post",
+            Op::Fetch(..) => "fetch",
+            Op::Crew(_) => "crew",
+            Op::Stream(..) => "stream",
+            Op::Closed(_) => "closed",
+            Op::Abandon(..) => "abandon",
+            Op::SelectOf(..) => "select_of",
+            Op::Attempts(..) => "attempts",
+            Op::Parts(..) => "parts",
+            Op::Value(_) => "value",
+            Op::Reset(..) => "reset",
+            Op::Delays(..) => "delay_queue",
+            Op::Parted(..) => "guard_parts",
+            Op::Permits(..) => "permits",
+            Op::Shut => "shut",
+            Op::Enabled(_) => "enabled",
+            Op::Runtime(_) => "handle",
+            Op::HalfOf(..) => "half_of",
         }
     }
 }
 
 /// All kinds of operations.
-pub(crate) const KINDS: [&str; 63] = [
+pub(crate) const KINDS: [&str; 81] = [
     "yield",
     "sleep",
     "sleep_until",
@@ -558,4 +750,22 @@ pub(crate) const KINDS: [&str; 63] = [
     "frames",
     "datagrams",
     "descriptor",
+    "post",
+    "fetch",
+    "crew",
+    "stream",
+    "closed",
+    "abandon",
+    "select_of",
+    "attempts",
+    "parts",
+    "value",
+    "reset",
+    "delay_queue",
+    "guard_parts",
+    "permits",
+    "shut",
+    "enabled",
+    "handle",
+    "half_of",
 ];

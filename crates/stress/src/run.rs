@@ -9,6 +9,7 @@ use asx::{BlockOnError, Budget, Cx, Grace, Health, Policy, Runtime, Scope};
 
 use crate::PANICS;
 use crate::books::{Books, Counted};
+use crate::finale;
 use crate::ops::{Env, run};
 use crate::program::{Journal, Program, Root, Shutdown};
 use crate::watch::Watch;
@@ -41,7 +42,15 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     if program.bag_first {
         world.empty_bag();
     }
-    let settled = ran.and_then(|()| settled(program, &runtime));
+    let stopped = program.shutdown.is_some() || world.stopped.load(Relaxed);
+    let settled = ran.and_then(|()| settled(program, stopped, &runtime));
+    // What may be refused, or panic, is not a program that must end by itself.
+    let calm =
+        !program.rules.refuse() && !program.bombs && !stopped && program.seed.is_multiple_of(4);
+    let settled = match calm {
+        true => settled.and_then(|()| finale::run(&runtime, &books, program.capacity)),
+        false => settled,
+    };
     let health = runtime.metrics().health;
     if program.journal != Journal::Off {
         drop(runtime.journal());
@@ -59,6 +68,7 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     drop(runtime);
     world.join_threads();
     world.empty_bag();
+    world.given_back(program.bombs);
     quietly(|| drop(world));
     watch.end();
     settled?;
@@ -179,10 +189,10 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
 const TIMERS_SETTLE: Duration = Duration::from_secs(2);
 
 /// No task, region or timer is left in the runtime.
-fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
+fn settled(program: &Program, stopped: bool, runtime: &Runtime) -> Result<(), String> {
     let end = Instant::now() + TIMERS_SETTLE;
     loop {
-        let (timers, left) = left(program, runtime);
+        let (timers, left) = left(program, stopped, runtime);
         if timers == 0 || left.is_ok() || Instant::now() >= end {
             return left;
         }
@@ -191,12 +201,12 @@ fn settled(program: &Program, runtime: &Runtime) -> Result<(), String> {
 }
 
 /// How many timers are left that should not be, and whether anything is.
-fn left(program: &Program, runtime: &Runtime) -> (usize, Result<(), String>) {
+fn left(program: &Program, stopped: bool, runtime: &Runtime) -> (usize, Result<(), String>) {
     let dump = runtime.dump();
     let regions = dump.regions.len();
-    let closed = regions == 1 || (regions == 0 && program.shutdown.is_some());
+    let closed = regions == 1 || (regions == 0 && stopped);
     // While the root closes, the grace of the shutdown has an alarm.
-    let alarms = usize::from(regions == 1 && program.shutdown.is_some());
+    let alarms = usize::from(regions == 1 && stopped);
     // A future that is in the bag, with a thread, or forgotten, may have one.
     let timers = if program.threads_first && program.bag_first && !program.forgets {
         dump.timers.saturating_sub(alarms)

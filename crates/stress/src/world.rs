@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use asx::channel::broadcast::{Publisher, Subscriber};
 use asx::channel::oneshot::{Answer, Reply};
@@ -15,12 +16,15 @@ use asx::channel::unbounded::{UnboundedSender, unbounded};
 use asx::channel::watch::{Setter, Watcher, watch};
 use asx::channel::{OwnedPermit, Receiver, Sender, bounded, broadcast, session};
 use asx::net::{TcpStream, UnixStream};
+use asx::time::Time;
 use asx::{Cancelled, Cx, Runtime, Scope, Task, sync};
 
 use crate::books::{Books, Value};
 use crate::connection::{Conn, Places};
 use crate::generate::EACH;
+use crate::pool::Pool;
 use crate::program::{KINDS, Op, Program};
+use crate::turns::Turns;
 
 /// Why a task of a program ends early.
 pub(crate) enum Fail {
@@ -49,6 +53,8 @@ pub(crate) enum Thing {
     Unix(Conn<UnixStream>),
 }
 
+/// How many permits the semaphore has.
+pub(crate) const PERMITS: usize = 2;
 /// How many threads a program starts at most.
 const THREADS: usize = 16;
 
@@ -72,9 +78,20 @@ pub(crate) struct World {
     pub(crate) mutex: Arc<sync::Mutex<Value>>,
     pub(crate) rwlock: Arc<sync::RwLock<Value>>,
     pub(crate) semaphore: Arc<sync::Semaphore>,
-    pub(crate) notify: sync::Notify,
+    pub(crate) notify: Arc<sync::Notify>,
     pub(crate) barrier: sync::Barrier,
     pub(crate) once: sync::OnceCell<Value>,
+    /// Who is inside the locks.
+    pub(crate) mutex_turns: Turns,
+    pub(crate) rwlock_turns: Turns,
+    /// Channels with several receivers: one with a bound, one without.
+    pub(crate) pools: [Pool; EACH],
+    /// Whether things may be forgotten.
+    pub(crate) forgets: bool,
+    /// By how much timers may be early, as those that are nearly due fire together.
+    early: Duration,
+    /// Whether a task has stopped the runtime.
+    pub(crate) stopped: AtomicBool,
     /// Where connections are taken.
     pub(crate) places: Places,
     bag: Mutex<VecDeque<Thing>>,
@@ -119,10 +136,16 @@ impl World {
             watcher: Slot::new(watcher),
             mutex: Arc::new(sync::Mutex::new(books.value())),
             rwlock: Arc::new(sync::RwLock::new(books.value())),
-            semaphore: Arc::new(sync::Semaphore::new(2)),
-            notify: sync::Notify::new(),
+            semaphore: Arc::new(sync::Semaphore::new(PERMITS)),
+            notify: Arc::new(sync::Notify::new()),
             barrier: sync::Barrier::new(2),
             once: sync::OnceCell::new(),
+            mutex_turns: Turns::new(books),
+            rwlock_turns: Turns::new(books),
+            pools: [Pool::new(Some(program.capacity), books), Pool::new(None, books)],
+            forgets: program.forgets,
+            early: Duration::from_micros(program.rules.coalesce.unwrap_or(0)),
+            stopped: AtomicBool::new(false),
             places: Places::default(),
             bag: Mutex::default(),
             threads: Mutex::default(),
@@ -185,6 +208,31 @@ impl World {
                 return;
             }
             threads.into_iter().for_each(|thread| drop(thread.join()));
+        }
+    }
+
+    /// Whether what waited until `due` has not ended too early.
+    pub(crate) fn in_time(&self, cx: &Cx, due: Time) -> bool {
+        cx.now() + self.early >= due
+    }
+
+    /// Whether all that was lent has been given back, once nothing runs any more: what was forgotten
+    /// is not, and what a destructor that panics may leak is not either.
+    pub(crate) fn given_back(&self, bombs: bool) {
+        if self.forgets || bombs {
+            return;
+        }
+        let permits = self.semaphore.available_permits();
+        self.books.expect(permits == PERMITS, "permits of the semaphore are missing");
+        self.books.expect(self.mutex.try_lock().is_ok(), "the mutex is locked for ever");
+        self.books.expect(self.rwlock.try_write().is_ok(), "the lock is locked for ever");
+        for sender in &self.senders {
+            let all =
+                sender.is_closed() || sender.capacity() + sender.len() == sender.max_capacity();
+            self.books.expect(all, "slots of a channel are missing");
+        }
+        for pool in &self.pools {
+            self.books.expect(pool.has_all_slots(), "slots of a channel are missing");
         }
     }
 

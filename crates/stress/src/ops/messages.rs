@@ -53,7 +53,7 @@ impl Env {
                 drop(rx.recv(cx).await);
                 drop((permit, tx, rx));
             }
-            _ => {}
+            op => self.composed(op).await?,
         }
         Ok(())
     }
@@ -214,6 +214,14 @@ impl Env {
         let Some(mut listens) = Lent::take(world, 0, |world, _| &world.subscriber) else { return };
         match how {
             ListenHow::Recv => drop(listens.get().recv(cx).await),
+            ListenHow::SkipLagged => drop(listens.get().recv(cx).skip_lagged().await),
+            ListenHow::Resubscribe => {
+                let mut again = listens.get().resubscribe();
+                let _ = (again.len(), again.is_empty(), again.is_closed());
+                drop(world.publisher.send(world.books.value()));
+                drop(again.recv(cx).await);
+                drop(listens.get().try_recv());
+            }
             _ => drop(listens.get().try_recv()),
         }
     }
@@ -224,6 +232,15 @@ impl Env {
             SetHow::Send => drop(world.setter.send(world.books.value())),
             SetHow::Replace => drop(world.setter.send_replace(world.books.value())),
             SetHow::Modify => world.setter.send_modify(|value| *value = world.books.value()),
+            SetHow::IfModified(modifies) => {
+                let told = world.setter.send_if_modified(|value| {
+                    if modifies {
+                        *value = world.books.value();
+                    }
+                    modifies
+                });
+                world.books.expect(told == modifies, "told of a change other than was made");
+            }
             SetHow::Closed => drop(world.setter.closed(cx).await),
         }
     }
@@ -244,6 +261,15 @@ impl Env {
                     looks > 2
                 };
                 drop(watches.get().wait_for(cx, wanted).await);
+            }
+            WatchHow::Marks => {
+                let watches = watches.get();
+                watches.mark_changed();
+                world.books.expect(watches.has_changed(), "a mark of a change is gone");
+                if watches.changed(cx).await.is_ok() {
+                    watches.borrow_and_update().look();
+                }
+                watches.mark_unchanged();
             }
             _ => watches.get().borrow().look(),
         }
