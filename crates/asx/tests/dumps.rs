@@ -225,7 +225,7 @@ fn a_writer_is_told_and_readers_and_permits_of_a_semaphore_are_not() {
 
 /// In the lab, whose clock says exactly how long that is.
 #[cfg(feature = "lab")]
-#[asx::test]
+#[asx::test(exact_time)]
 async fn a_task_that_waits_is_told_with_how_long_it_has(cx: &Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<()>(1);

@@ -10,7 +10,7 @@ fn since(cx: &Cx, start: asx::time::Time) -> u128 {
     (cx.now() - start).as_millis()
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn ticks_come_when_they_are_due_and_a_reset_begins_anew(cx: &Cx) -> Result<(), Cancelled> {
     let start = cx.now();
     let mut ticks = cx.interval(10.millis()).into_stream(cx);
@@ -26,7 +26,7 @@ async fn ticks_come_when_they_are_due_and_a_reset_begins_anew(cx: &Cx) -> Result
     Ok(())
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn a_late_stream_of_ticks_follows_its_policy(cx: &Cx) -> Result<(), Cancelled> {
     let start = cx.now();
     let skips = cx.interval(10.millis()).missed(MissedTicks::Skip);
@@ -37,7 +37,7 @@ async fn a_late_stream_of_ticks_follows_its_policy(cx: &Cx) -> Result<(), Cancel
     Ok(())
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn a_cancel_is_the_last_tick(cx: &Cx) {
     let ended = cx
         .timeout(5.millis(), async |cx: &Cx| {
@@ -50,7 +50,7 @@ async fn a_cancel_is_the_last_tick(cx: &Cx) {
     assert!(ended.is_err());
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn ticks_can_be_merged_with_messages(cx: &Cx) {
     let (tx, rx) = channel::mpmc(1);
     let mut map = StreamMap::new();
@@ -61,7 +61,7 @@ async fn ticks_can_be_merged_with_messages(cx: &Cx) {
     assert_eq!(map.next().await, Some(("tick", Ok(0))));
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn at_most_one_item_comes_in_a_period(cx: &Cx) -> Result<(), Cancelled> {
     let start = cx.now();
     let (tx, rx) = channel::bounded(4);
@@ -85,7 +85,7 @@ async fn at_most_one_item_comes_in_a_period(cx: &Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 
-#[asx::test]
+#[asx::test(exact_time)]
 async fn a_throttled_stream_of_others_ends_with_a_cancel(cx: &Cx) {
     let ended = cx
         .timeout(25.millis(), async |cx: &Cx| {

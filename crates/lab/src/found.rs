@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::check::Grain;
 use asx_kernel::digest::Digest;
 
-use crate::explore::Schedule;
+use crate::check::Grain;
+use crate::explore::{Deviation, Point, Schedule};
 use crate::failure::Failure;
 use crate::recording::Trace;
 
@@ -202,6 +202,10 @@ impl fmt::Display for Found {
             _ => writeln!(f, ":")?,
         }
         words.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
+        let of_time = |it: &Deviation| matches!(it, Deviation::Pick { point: Point::Timer, .. });
+        if self.schedule.deviations.iter().any(of_time) {
+            writeln!(f, "if it is meant to count on exact times: `exact_time` has no such runs")?;
+        }
         write!(f, "to see it again: {}", self.command())
     }
 }

@@ -38,6 +38,7 @@ fn time_that_passes_is_told_and_found_again() {
     let found = failure(check(quick_enough).run());
     let slow = "the machine was slow after poll 1 of `main`: 1s passed while tasks could run";
     assert_eq!(found.words, [slow]);
+    assert!(found.to_string().contains("`exact_time` has no such runs"), "{found}");
     let again = failure(check(quick_enough).replay(&found.token).expect("a token"));
     assert_eq!((again.failure, again.words), (found.failure, found.words));
 }
