@@ -405,7 +405,8 @@
 //! [`net`] has TCP, UDP and unix sockets, names and descriptors of your own; [`io`]
 //! errors, buffers, lines, frames and copies. Each operation takes a context. A read, an accept or
 //! a datagram that is cancelled has taken nothing, so [`select!`] takes it; [`net::serve`] runs a
-//! task for each connection and ends in order when it is told to stop.
+//! task for each connection and ends in order when it is told to stop. On unix, `asx::signal` hears
+//! Ctrl-C and other signals.
 //!
 #![cfg_attr(feature = "net", doc = "```")]
 #![cfg_attr(not(feature = "net"), doc = "```ignore")]
@@ -453,6 +454,8 @@ pub use asx_native::{
 pub use asx_net as net;
 #[cfg(feature = "net")]
 pub use asx_net::io;
+#[cfg(all(feature = "net", unix))]
+pub use asx_net::signal;
 pub use asx_runtime::{
     AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
     Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,

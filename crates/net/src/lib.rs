@@ -109,6 +109,8 @@ mod lookup;
 pub mod op;
 mod options;
 mod serve;
+#[cfg(unix)]
+pub mod signal;
 mod split;
 mod tcp;
 mod udp;

@@ -17,7 +17,7 @@
 //! | `time::pause` | [`#[asx::test]`](macro@crate::test): the clock jumps to the next timer |
 //! | `net`, `io::copy`, `BufReader` | the same names in `asx::net` and `asx::io` |
 //! | `AsyncRead`, `AsyncWrite` | `TcpStream::bound`; tokio's own with the feature `tokio` |
-//! | `signal::ctrl_c` | whatever tells you of signals, and [`Handle::stop`] |
+//! | `signal::ctrl_c`, `signal::unix` | `asx::signal`, and [`Scope::stop`] or [`Handle::stop`] |
 //!
 //! Two things are new. *The context*: what waits takes a `cx`, which is how a cancel finds it.
 //! *The end*: a scope returns when all in it has ended, so there is nothing to collect, to abort or

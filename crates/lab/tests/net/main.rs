@@ -3,6 +3,8 @@
 mod cancels;
 mod classes;
 mod faults;
+#[cfg(unix)]
+mod signals;
 mod tcp;
 
 use std::time::Duration;
