@@ -21,7 +21,8 @@ use crate::world::{Fail, PERMITS};
 const PRODUCERS: usize = 2;
 const MESSAGES: usize = 12;
 
-/// Runs it. One receives one by one, one in batches, and one is cancelled over and over while it waits.
+/// Runs it. One receives one by one, one in batches, and one is cancelled over and over while it
+/// waits.
 pub(crate) fn run(runtime: &Runtime, books: &Arc<Books>, capacity: usize) -> Result<(), String> {
     let ran = runtime.try_block_on(async |cx| {
         take_turns(&cx, books).await?;

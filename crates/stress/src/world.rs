@@ -216,8 +216,8 @@ impl World {
         cx.now() + self.early >= due
     }
 
-    /// Whether all that was lent has been given back, once nothing runs any more: what was forgotten
-    /// is not, and what a destructor that panics may leak is not either.
+    /// Whether all that was lent has been given back, once nothing runs any more: what was
+    /// forgotten is not, and what a destructor that panics may leak is not either.
     pub(crate) fn given_back(&self, bombs: bool) {
         if self.forgets || bombs {
             return;

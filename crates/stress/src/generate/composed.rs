@@ -30,18 +30,7 @@ impl Generator {
                 messages: self.mix.below(8) + 1,
                 batches: self.of(&[true, false]),
             }),
-            18..22 => {
-                let how = match self.mix.below(8) {
-                    0 | 1 => StreamHow::Messages,
-                    2 => StreamHow::Shared,
-                    3 => StreamHow::Throttled(self.up_to(200)),
-                    4 => StreamHow::Map(self.mix.below(3) + 1),
-                    5 => StreamHow::Heard,
-                    6 => StreamHow::Snapshots,
-                    _ => StreamHow::Ticks(self.up_to(200)),
-                };
-                Op::Stream(how, self.mix.below(6) + 1, self.fate())
-            }
+            18..22 => self.stream(),
             22 => {
                 let nth = self.mix.below(EACH);
                 Op::Closed(self.of(&[
@@ -56,34 +45,8 @@ impl Generator {
                 let stranger = self.stranger();
                 Op::Abandon(stranger, self.inner(depth))
             }
-            26..30 => {
-                let stranger = self.stranger();
-                let nth = self.mix.below(EACH);
-                let how = self.of(&[
-                    SelectHow::Assumed(stranger),
-                    SelectHow::Abandoned(stranger),
-                    SelectHow::Resumed,
-                    SelectHow::Random(nth),
-                    SelectHow::Refutable(nth),
-                ]);
-                Op::SelectOf(how, self.up_to(500), self.inner(depth))
-            }
-            30..32 => {
-                let time = self.up_to(300);
-                let how = self.of(&[
-                    AttemptHow::Retry(time),
-                    AttemptHow::RetryIf(time),
-                    AttemptHow::Hedge(time),
-                ]);
-                let most = self.mix.below(4) as u32;
-                let succeeds = self.mix.below(4) as u32;
-                // Most attempts fail because they are to fail.
-                let body = match self.mix.below(4) {
-                    0 => self.inner(depth),
-                    _ => vec![Op::Yield],
-                };
-                Op::Attempts(how, most, succeeds, body)
-            }
+            26..30 => self.select_of(depth),
+            30..32 => self.attempts(depth),
             32..35 => {
                 let how = self.of(&[
                     PartsHow::RaceOk,
@@ -131,6 +94,46 @@ impl Generator {
                 Op::HalfOf(Box::new(op), self.mix.below(3) + 1, self.fate())
             }
         }
+    }
+
+    fn stream(&mut self) -> Op {
+        let how = match self.mix.below(8) {
+            0 | 1 => StreamHow::Messages,
+            2 => StreamHow::Shared,
+            3 => StreamHow::Throttled(self.up_to(200)),
+            4 => StreamHow::Map(self.mix.below(3) + 1),
+            5 => StreamHow::Heard,
+            6 => StreamHow::Snapshots,
+            _ => StreamHow::Ticks(self.up_to(200)),
+        };
+        Op::Stream(how, self.mix.below(6) + 1, self.fate())
+    }
+
+    fn select_of(&mut self, depth: usize) -> Op {
+        let stranger = self.stranger();
+        let nth = self.mix.below(EACH);
+        let how = self.of(&[
+            SelectHow::Assumed(stranger),
+            SelectHow::Abandoned(stranger),
+            SelectHow::Resumed,
+            SelectHow::Random(nth),
+            SelectHow::Refutable(nth),
+        ]);
+        Op::SelectOf(how, self.up_to(500), self.inner(depth))
+    }
+
+    fn attempts(&mut self, depth: usize) -> Op {
+        let time = self.up_to(300);
+        let how =
+            self.of(&[AttemptHow::Retry(time), AttemptHow::RetryIf(time), AttemptHow::Hedge(time)]);
+        let most = self.mix.below(4) as u32;
+        let succeeds = self.mix.below(4) as u32;
+        // Most attempts fail because they are to fail.
+        let body = match self.mix.below(4) {
+            0 => self.inner(depth),
+            _ => vec![Op::Yield],
+        };
+        Op::Attempts(how, most, succeeds, body)
     }
 
     fn fate(&mut self) -> Fate {

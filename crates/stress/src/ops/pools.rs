@@ -2,15 +2,16 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
-use asx::channel::{RecvError, oneshot};
+use asx::channel::{RecvError, Sender, oneshot};
 use asx::{Cx, select};
 use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::Env;
-use crate::parcel::Batch;
+use crate::parcel::{Account, Batch, Parcel};
 use crate::pool::{Either, Fetcher, Poster};
 use crate::program::{ClosedOf, CrewOp, FetchHow, PostHow};
 use crate::world::Fail;
@@ -63,23 +64,8 @@ impl Env {
                     }
                 }
             }
-            PostHow::Many(slots, used) | PostHow::TryMany(slots, used) => {
-                let slots = slots.min(tx.max_capacity());
-                let reserved = match how {
-                    PostHow::Many(..) => tx.reserve_many(cx, slots).await.ok(),
-                    _ => tx.try_reserve_many(slots).ok(),
-                };
-                let Some(mut permits) = reserved else { return Ok(cx.checkpoint()?) };
-                world.books.expect(permits.len() == slots, "other than so many slots reserved");
-                for permit in permits.by_ref().take(used) {
-                    cx.yield_now().await;
-                    let (parcel, receipt) = account.parcel(from);
-                    receipt.settle(permit.try_send(parcel));
-                }
-                // The others are given back, unless one is forgotten.
-                if world.forgets && world.coin(4) == 0 {
-                    permits.next().into_iter().for_each(std::mem::forget);
-                }
+            PostHow::Many(..) | PostHow::TryMany(..) => {
+                return self.post_many(tx, account, from, how).await;
             }
             PostHow::Evict => {
                 let (parcel, receipt) = account.parcel(from);
@@ -103,28 +89,7 @@ impl Env {
                     receipt.settle(sink.as_mut().start_send(parcel));
                 }
             }
-            PostHow::OwnedSink => {
-                let mut sink = tx.clone().into_sink(cx);
-                let mut ready = false;
-                for _ in 0..2 {
-                    ready =
-                        poll_fn(|context| Pin::new(&mut sink).poll_ready(context)).await.is_ok();
-                    if !ready || world.coin(3) == 0 {
-                        break;
-                    }
-                    let (parcel, receipt) = account.parcel(from);
-                    receipt.settle(Pin::new(&mut sink).start_send(parcel));
-                }
-                match world.coin(3) {
-                    0 => drop(poll_fn(|context| Pin::new(&mut sink).poll_close(context)).await),
-                    1 => {
-                        let back = sink.into_inner().is_some_and(|back| back.same_channel(tx));
-                        world.books.expect(back, "an open sink has no sender");
-                    }
-                    _ if ready => world.thread(move |_| drop(sink)),
-                    _ => {}
-                }
-            }
+            PostHow::OwnedSink => self.post_into_sink(tx, account, from).await,
             PostHow::Weak => {
                 let weak = tx.downgrade();
                 let sender = tx.clone();
@@ -136,6 +101,61 @@ impl Env {
             }
         }
         Ok(())
+    }
+
+    /// Sends some of several messages whose slots were reserved at once.
+    async fn post_many(
+        &self,
+        tx: &Sender<Parcel>,
+        account: &Arc<Account>,
+        from: usize,
+        how: PostHow,
+    ) -> Result<(), Fail> {
+        let Env { world, cx, .. } = self;
+        let (PostHow::Many(slots, used) | PostHow::TryMany(slots, used)) = how else {
+            return Ok(());
+        };
+        let slots = slots.min(tx.max_capacity());
+        let reserved = match how {
+            PostHow::Many(..) => tx.reserve_many(cx, slots).await.ok(),
+            _ => tx.try_reserve_many(slots).ok(),
+        };
+        let Some(mut permits) = reserved else { return Ok(cx.checkpoint()?) };
+        world.books.expect(permits.len() == slots, "other than so many slots reserved");
+        for permit in permits.by_ref().take(used) {
+            cx.yield_now().await;
+            let (parcel, receipt) = account.parcel(from);
+            receipt.settle(permit.try_send(parcel));
+        }
+        // The others are given back, unless one is forgotten.
+        if world.forgets && world.coin(4) == 0 {
+            permits.next().into_iter().for_each(std::mem::forget);
+        }
+        Ok(())
+    }
+
+    /// Sends into a sink that owns its sender, and leaves it in some way.
+    async fn post_into_sink(&self, tx: &Sender<Parcel>, account: &Arc<Account>, from: usize) {
+        let Env { world, cx, .. } = self;
+        let mut sink = tx.clone().into_sink(cx);
+        let mut ready = false;
+        for _ in 0..2 {
+            ready = poll_fn(|context| Pin::new(&mut sink).poll_ready(context)).await.is_ok();
+            if !ready || world.coin(3) == 0 {
+                break;
+            }
+            let (parcel, receipt) = account.parcel(from);
+            receipt.settle(Pin::new(&mut sink).start_send(parcel));
+        }
+        match world.coin(3) {
+            0 => drop(poll_fn(|context| Pin::new(&mut sink).poll_close(context)).await),
+            1 => {
+                let back = sink.into_inner().is_some_and(|back| back.same_channel(tx));
+                world.books.expect(back, "an open sink has no sender");
+            }
+            _ if ready => world.thread(move |_| drop(sink)),
+            _ => {}
+        }
     }
 
     pub(super) async fn fetch(&self, nth: usize, how: FetchHow) {

@@ -53,31 +53,7 @@ impl Env {
                     _ => self.leave(slow.into_inner(), fate).await,
                 }
             }
-            StreamHow::Map(count) => {
-                let mut map = StreamMap::new();
-                for key in 0..count {
-                    let account = Account::new(&world.books);
-                    let (tx, rx) = bounded(1);
-                    self.feed(tx, &account, items);
-                    map.insert(key, account.receiver(rx).map(|rx| rx.into_stream(cx)));
-                }
-                for _ in 0..items {
-                    match poll_fn(|context| Pin::new(&mut map).poll_next(context)).await {
-                        Some((key, Ok(parcel))) => {
-                            parcel.take();
-                            if world.coin(8) == 0 {
-                                drop(map.remove(&key));
-                            }
-                        }
-                        Some((_, Err(_))) => {}
-                        None => {
-                            world.books.expect(map.is_empty(), "an empty map has streams");
-                            break;
-                        }
-                    }
-                }
-                self.leave(map, fate).await;
-            }
+            StreamHow::Map(count) => self.merged(count, items, fate).await,
             StreamHow::Heard => {
                 let mut stream = world.publisher.subscribe().into_stream(cx);
                 drop(world.publisher.send(world.books.value()));
@@ -102,24 +78,56 @@ impl Env {
                 }
                 self.leave(stream, fate).await;
             }
-            StreamHow::Ticks(period) => {
-                let mut ticks = cx.interval(micros(period + 1)).into_stream(cx);
-                for _ in 0..items {
-                    match poll_fn(|context| Pin::new(&mut ticks).poll_next(context)).await {
-                        Some(Ok(due)) => {
-                            world.books.expect(world.in_time(cx, due), "a tick was early");
-                        }
-                        _ => break,
-                    }
-                    if world.coin(3) == 0 {
-                        ticks.reset();
+            StreamHow::Ticks(period) => self.ticks(period, items, fate).await,
+        }
+    }
+
+    /// Streams of several channels, as one.
+    async fn merged(&self, count: usize, items: usize, fate: Fate) {
+        let Env { world, cx, .. } = self;
+        let mut map = StreamMap::new();
+        for key in 0..count {
+            let account = Account::new(&world.books);
+            let (tx, rx) = bounded(1);
+            self.feed(tx, &account, items);
+            map.insert(key, account.receiver(rx).map(|rx| rx.into_stream(cx)));
+        }
+        for _ in 0..items {
+            match poll_fn(|context| Pin::new(&mut map).poll_next(context)).await {
+                Some((key, Ok(parcel))) => {
+                    parcel.take();
+                    if world.coin(8) == 0 {
+                        drop(map.remove(&key));
                     }
                 }
-                match world.coin(2) {
-                    0 => self.leave(ticks, fate).await,
-                    _ => drop(ticks.into_inner()),
+                Some((_, Err(_))) => {}
+                None => {
+                    world.books.expect(map.is_empty(), "an empty map has streams");
+                    break;
                 }
             }
+        }
+        self.leave(map, fate).await;
+    }
+
+    /// The ticks of an interval.
+    async fn ticks(&self, period: u64, items: usize, fate: Fate) {
+        let Env { world, cx, .. } = self;
+        let mut ticks = cx.interval(micros(period + 1)).into_stream(cx);
+        for _ in 0..items {
+            match poll_fn(|context| Pin::new(&mut ticks).poll_next(context)).await {
+                Some(Ok(due)) => {
+                    world.books.expect(world.in_time(cx, due), "a tick was early");
+                }
+                _ => break,
+            }
+            if world.coin(3) == 0 {
+                ticks.reset();
+            }
+        }
+        match world.coin(2) {
+            0 => self.leave(ticks, fate).await,
+            _ => drop(ticks.into_inner()),
         }
     }
 
