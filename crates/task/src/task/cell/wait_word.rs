@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn a_far_place_is_told_without_a_time() {
-        let far: &'static Location<'static> = Box::leak(Box::new(*Location::caller()));
+        // On the heap, and kept: nothing is leaked.
+        static KEPT: std::sync::OnceLock<Box<Location<'static>>> = std::sync::OnceLock::new();
+        let far: &'static Location<'static> = KEPT.get_or_init(|| Box::new(*Location::caller()));
         let word = WaitWord::waits(Wait::Join, far, 1);
         assert_eq!(word.wait().map(|(on, at)| (on, at.line())), Some((Wait::Join, far.line())));
         let forced = WaitWord(std::ptr::from_ref(far).expose_provenance() as u64 | FAR);
