@@ -29,7 +29,12 @@ enum Program {
     Counter,
     /// Tasks that each take two of as many locks, in order.
     Philosophers,
+    /// Tasks in a row, through which messages go: so many.
+    Pipeline,
 }
+
+/// Messages through a pipeline.
+const MESSAGES: usize = 2;
 
 impl Program {
     fn name(self) -> &'static str {
@@ -37,14 +42,16 @@ impl Program {
             Program::Independent => "independent tasks",
             Program::Counter => "counter",
             Program::Philosophers => "philosophers",
+            Program::Pipeline => "pipeline",
         }
     }
 
     fn sizes(self) -> &'static [usize] {
         match self {
             Program::Independent => &[2, 3, 4, 8],
-            Program::Counter => &[2, 3, 4, 5],
-            Program::Philosophers => &[2, 3, 4],
+            Program::Counter => &[2, 3, 4, 5, 6],
+            Program::Philosophers => &[2, 3, 4, 6, 8],
+            Program::Pipeline => &[2, 3, 4, 6],
         }
     }
 }
@@ -58,8 +65,11 @@ fn forks(at: usize, count: usize) -> (usize, usize) {
 async fn ours(cx: Cx, program: Program, count: usize) {
     let locks: Arc<Vec<_>> = Arc::new((0..count).map(|_| Mutex::new(0)).collect());
     cx.scope(async |s| {
+        let mut from = None;
         for at in 0..count {
             let locks = locks.clone();
+            let (to, next) = channel::bounded(1);
+            let from = from.replace(next);
             s.spawn(async move |cx: Cx| {
                 match program {
                     Program::Independent => {
@@ -72,6 +82,19 @@ async fn ours(cx: Cx, program: Program, count: usize) {
                         let (low, high) = forks(at, count);
                         let _low = locks[low].lock(&cx).await?;
                         let _high = locks[high].lock(&cx).await?;
+                    }
+                    Program::Pipeline => {
+                        let mut from = from;
+                        for number in 0..MESSAGES {
+                            let message = match &mut from {
+                                Some(from) => from.recv(&cx).await.expect("a message"),
+                                None => number,
+                            };
+                            assert_eq!(message, number);
+                            if at + 1 < count {
+                                to.send(&cx, message).await.expect("a receiver");
+                            }
+                        }
                     }
                 }
                 Ok::<_, Cancelled>(())
@@ -89,9 +112,12 @@ macro_rules! threads {
         fn $name(program: Program, count: usize) {
             use $peer::sync::Mutex;
             let locks: Vec<_> = (0..count).map(|_| Arc::new(Mutex::new(0))).collect();
+            let mut from = None;
             let threads: Vec<_> = (0..count)
                 .map(|at| {
                     let locks = locks.clone();
+                    let (to, next) = $peer::sync::mpsc::channel();
+                    let from = from.replace(next);
                     $peer::thread::spawn(move || match program {
                         Program::Independent => *locks[at].lock().unwrap() += 1,
                         Program::Counter => *locks[0].lock().unwrap() += 1,
@@ -99,6 +125,15 @@ macro_rules! threads {
                             let (low, high) = forks(at, count);
                             let _low = locks[low].lock().unwrap();
                             let _high = locks[high].lock().unwrap();
+                        }
+                        Program::Pipeline => {
+                            for number in 0..MESSAGES {
+                                let message = from.as_ref().map_or(number, |it| it.recv().unwrap());
+                                assert_eq!(message, number);
+                                if at + 1 < count {
+                                    to.send(message).unwrap();
+                                }
+                            }
                         }
                     })
                 })
@@ -174,7 +209,8 @@ fn by_shuttle(program: Program, count: usize) -> Proof {
 }
 
 fn main() {
-    let programs = [Program::Independent, Program::Counter, Program::Philosophers];
+    let programs =
+        [Program::Independent, Program::Counter, Program::Philosophers, Program::Pipeline];
     let rows: Vec<_> =
         programs.iter().flat_map(|it| it.sizes().iter().map(|count| (*it, *count))).collect();
     // One after the other: each of them hears of the panics of those that were started before it.

@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
-use asx_runtime::{Host, Runnable, footprint};
+use asx_runtime::footprint::{self, Use};
+use asx_runtime::{Host, Runnable};
 
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
@@ -119,6 +120,8 @@ pub(crate) struct State {
     /// While plain steps are taken: how many there were, and how many more polls may begin.
     walked: u64,
     left: u64,
+    /// Whether the step that is taken begins a poll, and does not go on with one.
+    begins: bool,
     /// Steps of this run after which the poll was not over.
     pub(crate) points: u64,
     /// Who goes on, if that was chosen when a poll was left.
@@ -219,6 +222,7 @@ impl LabHost {
     }
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
+        footprint::begin_run();
         self.now.store(0, Relaxed);
         self.net.start(plan.network);
         if plan.network.takes_time() {
@@ -408,7 +412,14 @@ impl State {
     #[inline(always)]
     fn look_at_footprint(&mut self, path: TaskPath, wanted: bool, timed: bool) -> u64 {
         self.touched.clear();
-        if wanted { self.note_touched(path, timed) } else { footprint::end(|_| ()) }
+        let begins = mem::take(&mut self.begins);
+        if !wanted {
+            return footprint::end(|_| ());
+        }
+        if begins {
+            self.touched.push(Access::write(path.turn()).neutral());
+        }
+        self.note_touched(path, timed)
     }
 
     #[inline(never)]
@@ -420,8 +431,8 @@ impl State {
     /// The same where nobody wants to know more than whether another run does the same.
     fn note_trail(&mut self, path: TaskPath) -> u64 {
         let mut hash = path.0;
-        let made = footprint::end(|footprint::Access { object, write }| {
-            hash = trail(hash, self.object(object), write);
+        let made = footprint::end(|footprint::Access { object, how, .. }| {
+            hash = trail(hash, self.object(object), how != Use::Read);
         });
         self.trail.push(hash);
         made
@@ -443,10 +454,15 @@ impl State {
             touched.push(Access::write(CLOCK.0));
         }
         let mut hash = path.0;
-        let made = footprint::end(|footprint::Access { object, write }| {
+        let made = footprint::end(|footprint::Access { object, how, is_neutral }| {
             let object = self.object(object);
-            hash = trail(hash, object, write);
-            touched.push(Access { object, write });
+            hash = trail(hash, object, how != Use::Read);
+            let access = match how {
+                Use::Read => Access::read(object),
+                Use::Complete => Access::complete(object),
+                Use::Write => Access::write(object),
+            };
+            touched.push(Access { is_neutral, ..access });
         });
         self.touched = touched;
         if self.plan.trail {
@@ -546,7 +562,7 @@ impl State {
         let path = TaskPath(known.path);
         let thread = known.thread;
         self.tasks.push(Known { entry: Some(entry), ..known });
-        footprint::touch(path.0, true);
+        footprint::touch_neutral(path.turn());
         self.make_runnable(path, thread);
     }
 
@@ -560,7 +576,7 @@ impl State {
             *self.known(id) = known;
         }
         let path = TaskPath(self.known(id).path);
-        footprint::touch(path.0, true);
+        footprint::touch_neutral(path.turn());
         let Some(by_choice) = self.enqueue_by_law(entry, global) else { return };
         entry = by_choice;
         if let Some(old) = self.remove(id) {
@@ -599,7 +615,7 @@ unsafe impl Host for LabHost {
                 let path = TaskPath(*path);
                 enabled.push(path);
                 *place = Some(entry);
-                footprint::touch(path.0, true);
+                footprint::touch_neutral(path.turn());
             }
             _ => state.enqueue(entry, false),
         }

@@ -15,8 +15,8 @@ use asx_trace::Header;
 
 use crate::check::{Check, Grain, How, Judged, Sharing};
 use crate::explore::{
-    Bounded, Certificate, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points, Pos, Random,
-    Replay, Schedule, Strategy, Uniform, shrink,
+    Bounded, CONFIRMING, Certificate, Confirmed, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct,
+    Points, Pos, Random, Replay, Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
 use crate::fault_pairs::Pairs;
@@ -468,6 +468,9 @@ where
             times => times,
         };
         match self.how {
+            How::Mixed | How::Dpor if self.is_assumed() => {
+                self.try_all(Confirmed::new(seed), most.saturating_add(CONFIRMING))
+            }
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
             How::Random => self.try_all(Random::new(seed).disturbing(times), most),
             How::Uniform => self.try_all(Uniform::new(seed), most),
@@ -709,12 +712,17 @@ where
     /// The program went another way than before: a failure, unless it was taken for granted that
     /// its tasks share nothing but things of asx. Then it is known now that they do.
     fn led_astray(&mut self) -> Option<Failure> {
-        let is_assumed = self.transparent && self.check.sharing == Sharing::ByGrain;
-        if is_assumed {
+        if self.is_assumed() {
             self.shares_more = true;
             return None;
         }
         Some(self.astray())
+    }
+
+    /// Whether it is taken for granted that tasks share nothing but things of asx, though nobody
+    /// has said so.
+    fn is_assumed(&self) -> bool {
+        self.transparent && self.check.sharing == Sharing::ByGrain
     }
 
     /// The program went another way than before: where, if that happens again.

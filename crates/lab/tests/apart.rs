@@ -41,8 +41,8 @@ async fn lockers(cx: Cx, locks: [&'static Mutex<u32>; 2]) -> Result<(), Cancelle
     .await
 }
 
-static ONE: Mutex<u32> = Mutex::new(0);
-static OTHER: Mutex<u32> = Mutex::new(0);
+static ONE: Mutex<u32> = Mutex::const_new(0);
+static OTHER: Mutex<u32> = Mutex::const_new(0);
 
 #[test]
 fn locks_in_statics_are_told_apart() {

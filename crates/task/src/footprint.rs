@@ -12,11 +12,11 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, begin, end, end_unnoted, forget, has_touched, is_alarmed, is_endless, is_thread, point,
-    set_alarm, take_endless, take_yielded, this_thread, touch,
+    Access, Use, begin, begin_run, end, end_unnoted, forget, has_touched, is_alarmed, is_endless,
+    is_thread, point, set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{is_on, set_pause, yields};
+pub(crate) use on::{is_on, pends, set_pause, yields};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -30,9 +30,13 @@ pub struct AfterOperation(());
 
 #[cfg(feature = "lab")]
 impl Drop for AfterOperation {
+    /// Nothing that an operation which waits has done can be told apart from a later end of the
+    /// poll: there is no point after it.
     #[inline]
     fn drop(&mut self) {
-        point();
+        if !on::take_pending() {
+            point();
+        }
     }
 }
 
@@ -57,6 +61,11 @@ pub fn after_operation() -> AfterOperation {
 #[inline(always)]
 pub(crate) fn yields() {}
 
+/// The operation that is polled waits.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn pends() {}
+
 /// Something polls have in common: in the lab it has a name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Object(#[cfg(feature = "lab")] u64);
@@ -76,9 +85,24 @@ impl Object {
     #[inline(always)]
     pub fn read(self) {}
 
+    /// It is looked at, or changed in a way that commutes with other changes of this kind; when,
+    /// no program can tell.
+    #[inline(always)]
+    pub(crate) fn read_neutral(self) {}
+
     /// It is changed, or taken.
     #[inline(always)]
     pub fn write(self) {}
+
+    /// One of those that it waits for is gone, or is here to find out who is left.
+    #[inline(always)]
+    pub(crate) fn leave(self, _: Leave) {}
+
+    /// Something new that is made at a place of the source.
+    #[inline(always)]
+    pub fn new_at(_: &std::panic::Location<'_>) -> Object {
+        Object()
+    }
 
     /// Whatever is made at a place of the source.
     #[inline(always)]
@@ -93,13 +117,27 @@ impl Object {
     }
 }
 
+/// How one goes of several that something waits for, in whatever order they go.
+#[derive(Clone, Copy)]
+pub(crate) enum Leave {
+    /// Others are left.
+    Early,
+    /// It was the last one; had another been, that one would have done the same.
+    Last,
+    /// It was the last one, and goes on because of that, where it would have waited.
+    AfterAll,
+}
+
 /// What of a task is touched.
 #[derive(Clone, Copy)]
 pub(crate) enum Part {
-    /// Whether it is to run: read by who wakes it, written by who polls it or asks it to stop.
-    Turn = 1,
+    /// What its operations look at: written by who asks it to stop.
+    Own = 1,
     /// Its result.
     End = 2,
+    /// Whether it is to be polled: read by who wakes it, since it makes no difference which of
+    /// several wakes comes first, and written by the poll that follows.
+    Turn = 3,
 }
 
 #[cfg(all(test, feature = "lab", not(loom)))]
@@ -116,7 +154,7 @@ mod tests {
                 (0..things).for_each(|thing| touch(thing, thing % 3 == round && round > 0));
             }
             let mut told = Vec::new();
-            let made = end(|access| told.push((access.object, access.write)));
+            let made = end(|Access { object, how, .. }| told.push((object, how == Use::Write)));
             let expected: Vec<_> = (0..things).map(|thing| (thing, thing % 3 > 0)).collect();
             assert_eq!((made, told), (5, expected));
         }
@@ -130,21 +168,35 @@ mod tests {
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::collections::HashMap;
     use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use asx_kernel::rng::mix64;
 
-    use super::{Object, Part};
+    use super::{Leave, Object, Part};
 
     /// One use of one thing.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Access {
         /// Its name.
         pub object: u64,
-        /// Whether it was changed.
-        pub write: bool,
+        /// How it was used.
+        pub how: Use,
+        /// Whether a program cannot tell in which order it is used.
+        pub is_neutral: bool,
+    }
+
+    /// How a thing was used: of several uses in one poll, the last of these.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Use {
+        /// It was looked at, or changed in a way that commutes with other changes of this kind.
+        Read,
+        /// It was changed by the last of those that change it so, whichever that is.
+        Complete,
+        /// It was changed.
+        Write,
     }
 
     /// The poll that is going on: in cells of their own, as each use of a thing reads and writes
@@ -165,6 +217,8 @@ mod on {
         alarm: Cell<bool>,
         /// A task has let others go first.
         yielded: Cell<bool>,
+        /// The operation that is polled waits.
+        pending: Cell<bool>,
         /// Whether something was used since the poll began, or went on after a point.
         touched: Cell<bool>,
         /// What is called at points, if the host may have others run there.
@@ -173,6 +227,11 @@ mod on {
         noted: Cell<usize>,
         few: [Cell<Access>; FEW],
     }
+
+    /// Tells who is left of those that a thing waits for from the thing.
+    const LEFT: u64 = 0x6C65_6674_5F61_7265;
+
+    const UNUSED: Access = Access { object: 0, how: Use::Read, is_neutral: false };
 
     /// As many things as most polls use.
     const FEW: usize = 16;
@@ -192,16 +251,24 @@ mod on {
                 stopped: Cell::new(false),
                 alarm: Cell::new(false),
                 yielded: Cell::new(false),
+                pending: Cell::new(false),
                 touched: Cell::new(false),
                 pause: Cell::new(None),
                 noted: Cell::new(0),
-                few: [const { Cell::new(Access { object: 0, write: false }) }; FEW],
+                few: [const { Cell::new(UNUSED) }; FEW],
             }
         };
+        /// How many things were made so far in this run, by the place and the task.
+        static MADE: RefCell<HashMap<u64, u64>> = RefCell::default();
         /// The uses beyond those. Without a destructor, which each use would have to ask for:
         /// [`forget`] frees it.
         static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
             const { RefCell::new(ManuallyDrop::new(Vec::new())) };
+    }
+
+    /// A run of a program begins on this thread: nothing was made in it so far.
+    pub fn begin_run() {
+        MADE.with_borrow_mut(|made| made.clear());
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
@@ -215,6 +282,7 @@ mod on {
             poll.made.set(made);
             poll.uses.set(0);
             poll.yielded.set(false);
+            poll.pending.set(false);
             poll.touched.set(false);
             if notes {
                 poll.noted.set(0);
@@ -287,6 +355,7 @@ mod on {
         let (uses, pause) = POLL.with(|poll| {
             let uses = poll.uses.get();
             poll.uses.set(uses.wrapping_add(1));
+            poll.pending.set(false);
             (uses, poll.pause.get())
         });
         if uses >= ENDLESS {
@@ -353,6 +422,16 @@ mod on {
         POLL.with(|poll| poll.yielded.set(true));
     }
 
+    #[inline]
+    pub(crate) fn pends() {
+        POLL.with(|poll| poll.pending.set(true));
+    }
+
+    #[inline]
+    pub(super) fn take_pending() -> bool {
+        POLL.with(|poll| poll.pending.take())
+    }
+
     /// Whether a task has let others go first, since its poll began or this was asked last.
     #[inline]
     pub fn take_yielded() -> bool {
@@ -362,11 +441,24 @@ mod on {
     /// Notes a use of something with a name of its own: of whatever else programs share.
     #[inline]
     pub fn touch(object: u64, write: bool) {
+        let how = if write { Use::Write } else { Use::Read };
+        use_thing(Access { object, how, is_neutral: false });
+    }
+
+    /// The same of a look, or of a change that commutes with other changes of this kind, which
+    /// no program can tell from one that comes earlier or later.
+    #[inline]
+    pub fn touch_neutral(object: u64) {
+        use_thing(Access { object, how: Use::Read, is_neutral: true });
+    }
+
+    #[inline]
+    fn use_thing(access: Access) {
         POLL.with(|poll| {
             poll.uses.set(poll.uses.get().wrapping_add(1));
             poll.touched.set(true);
             if poll.notes.get() {
-                note(poll, Access { object, write });
+                note(poll, access);
             }
         });
     }
@@ -377,7 +469,7 @@ mod on {
         for known in poll.few[..noted.min(FEW)].iter().rev() {
             let access = known.get();
             if access.object == new.object {
-                known.set(Access { write: access.write || new.write, ..access });
+                known.set(Access { how: access.how.max(new.how), ..access });
                 return;
             }
         }
@@ -396,7 +488,7 @@ mod on {
             let known = touched.iter_mut().rev().find(|access| access.object == new.object);
             match known {
                 Some(access) => {
-                    access.write |= new.write;
+                    access.how = access.how.max(new.how);
                     false
                 }
                 None => {
@@ -434,13 +526,28 @@ mod on {
             })
         }
 
+        /// Something new: named after the place where it is made, the task that is polled, and as
+        /// which of what that has made there. What a program makes only in its first run, for a
+        /// `static`, thus changes no name of what it makes elsewhere.
+        pub fn new_at(place: &Location<'_>) -> Object {
+            let at = Object::made_at(place);
+            let by = POLL.with(|poll| poll.on.get().then(|| mix64(poll.path.get())));
+            let Some(by) = by else { return at };
+            let nth = MADE.with_borrow_mut(|made| {
+                let count = made.entry(at.0 ^ by).or_insert(0);
+                *count += 1;
+                *count
+            });
+            Object(mix64(at.0 ^ by.rotate_left(1) ^ mix64(nth)))
+        }
+
         /// Whatever is made at a place of the source.
         ///
-        /// Locks can be made in a `static`, where nobody knows of a poll; and who uses one first is
-        /// not the same in every run, so that this can't name it either: a search that sets two
-        /// runs against each other would take one lock for two. The place where it is made is the
-        /// same always. Those made at one place share a name, which is more than they have in
-        /// common, and does no harm.
+        /// A lock in a `static` is made where nobody knows of a poll; and who uses it first is not
+        /// the same in every run, so that this can't name it either: a search that sets two runs
+        /// against each other would take one lock for two. The place where it is made is the same
+        /// always. Those made at one place share a name, which is more than they have in common,
+        /// and does no harm.
         pub const fn made_at(place: &Location<'_>) -> Object {
             /// What tells files apart is at the end of their paths.
             const ENOUGH: usize = 16;
@@ -467,10 +574,28 @@ mod on {
             touch(self.0, false);
         }
 
+        /// It is looked at, or changed in a way that commutes with other changes of this kind;
+        /// when, no program can tell.
+        #[inline]
+        pub(crate) fn read_neutral(self) {
+            touch_neutral(self.0);
+        }
+
         /// It is changed, or taken.
         #[inline]
         pub fn write(self) {
             touch(self.0, true);
+        }
+
+        /// One of those that it waits for is gone, or is here to find out who is left.
+        #[inline]
+        pub(crate) fn leave(self, leave: Leave) {
+            let how = match leave {
+                Leave::Early => Use::Read,
+                Leave::Last => Use::Complete,
+                Leave::AfterAll => Use::Write,
+            };
+            use_thing(Access { object: mix64(self.0 ^ LEFT), how, is_neutral: true });
         }
 
         /// A task is named by its number here; whoever looks knows where it was spawned.

@@ -78,6 +78,7 @@ impl Cx {
         registration: &mut Registration,
     ) {
         context::return_operation();
+        footprint::pends();
         self.note_wait(on, at, waker, registration);
     }
 

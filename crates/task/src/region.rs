@@ -49,7 +49,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 use crate::cancel::wakers;
 use crate::core::spans::Span;
 use crate::core::{Core, Health};
-use crate::footprint::Object;
+use crate::footprint::{Leave, Object};
 use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::spinlock::SpinLock;
@@ -442,10 +442,7 @@ impl Region {
             inner.word.end();
             self.advance(&mut inner)
         };
-        // As with those who end well: the last one is seen by the others.
-        if duty != Duty::Wait {
-            self.object.write();
-        }
+        self.object.leave(if duty == Duty::Wait { Leave::Early } else { Leave::AfterAll });
         Tree::go_on(self, duty);
     }
 

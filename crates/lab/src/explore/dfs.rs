@@ -203,7 +203,7 @@ impl Strategy for Dfs {
 
     fn stepped(&mut self, task: TaskPath, footprint: &[Access]) {
         if self.step >= self.fresh {
-            self.trace.push(task, self.picks, footprint, None);
+            self.trace.push(task, self.picks, footprint, None, self.has_yielded);
         } else if !footprint.is_empty() {
             self.has_diverged |= !self.trace.is_step(self.step, task, footprint);
         }

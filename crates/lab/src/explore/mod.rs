@@ -37,13 +37,19 @@
 //! * *Names*: a [`TaskPath`] and an object's name mean the same thing in every run. A task is also
 //!   an object, under the number of its path.
 //! * *Footprints*: what a step does depends only on the objects it touches, and it changes only
-//!   those that it writes. A step counts as writing its own task. One that wakes, spawns, or in any
-//!   other way decides whether a task can run, writes that task.
+//!   those that it writes. A step counts as writing its own task. One that in any way decides
+//!   whether a task can run writes that task, or reads its [turn](TaskPath::turn) if it wakes or
+//!   spawns it: it makes no difference which of several wakes comes first. The step with which a
+//!   poll begins then writes that turn, and those in the middle of a poll, which a wake does not
+//!   concern, do not touch it.
 //! * *Choices between steps* are best made tasks of their own (the firing of a timer, a cancel from
 //!   outside), with footprints. A [`pick`](Strategy::pick) between two steps is allowed; [`Dpor`]
 //!   then knows nothing better than [`Dfs`].
 
+use asx_kernel::rng::mix64;
+
 mod bounded;
+mod confirm;
 mod decisions;
 mod dfs;
 mod dpor;
@@ -63,6 +69,7 @@ mod uniform;
 
 pub use bounded::{Bounded, Limits};
 pub use decisions::{Decision, Decisions, Deviation, Schedule};
+pub(crate) use confirm::{CONFIRMING, Confirmed};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
 pub use guided::Guided;
@@ -86,11 +93,20 @@ impl TaskPath {
     /// something of every step before them.
     pub const CLOCK: TaskPath = TaskPath(0xC10C_C10C_C10C_C10D);
 
+    /// The name of an object: whether the task is to be polled.
+    #[inline]
+    pub const fn turn(self) -> u64 {
+        mix64(self.0 ^ TURN)
+    }
+
     /// The first 24 bits: how a [`Schedule`] names the task.
     pub const fn tag(self) -> u32 {
         (self.0 >> 40) as u32
     }
 }
+
+/// Tells the [turn](TaskPath::turn) of a task from the task.
+const TURN: u64 = 0x7475_726E_5F6F_665F;
 
 /// What a step did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,17 +115,34 @@ pub struct Access {
     pub object: u64,
     /// Whether the step may have changed it.
     pub write: bool,
+    /// Whether it was the last of several uses whose order makes no difference.
+    pub completes: bool,
+    /// Whether a program cannot tell the orders in which the object is used: these are no part of
+    /// the class of a run.
+    pub is_neutral: bool,
 }
 
 impl Access {
     /// The step looked at the object.
     pub const fn read(object: u64) -> Access {
-        Access { object, write: false }
+        Access { object, write: false, completes: false, is_neutral: false }
     }
 
     /// The step changed the object, or may have.
     pub const fn write(object: u64) -> Access {
-        Access { object, write: true }
+        Access { object, write: true, completes: false, is_neutral: false }
+    }
+
+    /// The step was the last of several that use the object, and changed it for that reason: had
+    /// another of them been the last, that one would have done so. The others count as reads.
+    /// It comes after them, but the other orders are not tried.
+    pub const fn complete(object: u64) -> Access {
+        Access { object, write: true, completes: true, is_neutral: false }
+    }
+
+    /// The same, of an object whose uses a program cannot tell the order of.
+    pub const fn neutral(self) -> Access {
+        Access { is_neutral: true, ..self }
     }
 }
 

@@ -84,6 +84,11 @@ impl Tally {
         }
     }
 
+    /// Whether a run of this class was counted.
+    pub(super) fn has_class(&self, class: u64) -> bool {
+        self.classes.contains(&class)
+    }
+
     /// All within these limits is explored; a proof of it unless something was missed on the way.
     pub(super) fn exhaust(&mut self, within: Limits) {
         let progress = &mut self.progress;

@@ -9,8 +9,10 @@
 //! what it does not share with the run before it. Nothing is allocated once the longest run was
 //! seen.
 //!
-//! The *hash of a class* does not depend on the linear form: a step's hash covers its task, its
-//! picks, and for each object the hashes of the steps it depends on there; the class is the sum.
+//! The *hash of a class* does not depend on the linear form, nor on where polls begin and end. Each
+//! task has one that covers its picks and its uses of objects so far, each with those that it
+//! depends on there; the class is the sum over all tasks. Uses that no program can tell the order
+//! of are left out: [neutral](Access::is_neutral) ones, such as who is the last of several to end.
 
 use super::index::Roster;
 use super::{Access, TaskPath};
@@ -79,10 +81,11 @@ pub(super) struct Step {
     /// Whether a choice was made inside the step.
     pub(super) has_picks: bool,
     pub(super) print: Print,
-    hash: u64,
+    /// What was the hash of the task before it.
+    hash_before: u64,
     /// A hash of what it touched, in the order given.
     check: u64,
-    /// The sum of the hashes up to this step.
+    /// The sum of the hashes of all tasks after this step.
     class: u64,
     /// Where its objects, and its races, begin.
     touched: u32,
@@ -95,19 +98,29 @@ pub(super) struct Step {
 pub(super) struct Race {
     pub(super) step: u32,
     pub(super) task: u32,
+    /// That step; none if the first one has kept the task from taking it.
+    later: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     step: u32,
     write: bool,
+    /// It was read, or read as well.
+    read: bool,
+    /// The hash of the task after that.
+    hash: u64,
 }
 
-/// The hash of a use, after the write and the reads that it depends on.
+/// The hash of a task after a use, which comes after the write and the reads that it depends on.
 #[inline]
-fn touch_hash(access: Access, writer: u64, readers: u64) -> u64 {
+fn touch_hash(hash: u64, access: Access, writer: u64, readers: u64) -> u64 {
+    if access.is_neutral {
+        return hash;
+    }
     let word = access.object.wrapping_add(u64::from(access.write).wrapping_mul(GOLDEN));
-    mix64(mix64(word) ^ writer.rotate_left(7) ^ readers.rotate_left(31))
+    let used = mix64(mix64(word) ^ writer.rotate_left(7) ^ readers.rotate_left(31));
+    mix64(hash.rotate_left(9) ^ used) | 1
 }
 
 #[derive(Debug)]
@@ -120,11 +133,15 @@ pub(super) struct Trace {
     touched: Vec<u32>,
     /// Who touched each object, in order.
     touches: Vec<Vec<Touch>>,
+    /// The hashes of tasks, by number.
+    hashes: Vec<u64>,
     /// For each step the set of those before it, `width` words each.
     before: Vec<u64>,
     width: usize,
-    /// Scratch: what the new step directly depends on, and what is before those.
+    /// Scratch: what the new step directly depends on, and could come before; what it comes after
+    /// in any case; and what is before those.
     direct: Vec<u32>,
+    awaited: Vec<u32>,
     past: Vec<u64>,
 }
 
@@ -137,9 +154,11 @@ impl Trace {
             races: Vec::with_capacity(32),
             touched: Vec::with_capacity(256),
             touches: Vec::with_capacity(32),
+            hashes: Vec::with_capacity(32),
             before: Vec::with_capacity(32),
             width: 1,
             direct: Vec::with_capacity(32),
+            awaited: Vec::new(),
             past: vec![0],
         }
     }
@@ -175,14 +194,44 @@ impl Trace {
     /// The last step kept a task from taking the step it was about to take.
     pub(super) fn disables(&mut self, task: u32) {
         let step = self.steps.len() as u32 - 1;
-        self.races.push(Race { step, task });
+        self.races.push(Race { step, task, later: None });
     }
 
-    /// Whether a step wrote the object that is a task.
-    pub(super) fn writes_task(&self, step: u32, task: u32) -> bool {
-        let Some(touches) = self.touches.get(task as usize) else { return false };
+    /// Whether the task of a race can take its step without the first one; `could_run` says
+    /// whether the task could run before that.
+    pub(super) fn is_possible(&mut self, race: Race, could_run: bool) -> bool {
+        let turn = self.names.index.of(TaskPath(self.names.index.name(race.task)).turn());
+        if let Some(later) = race.later
+            && self.touch_of(turn, later).is_some_and(|touch| touch.write)
+            && self.touch_of(turn, race.step).is_some_and(|touch| touch.read)
+        {
+            return self.is_woken_without(turn, race.step, later);
+        }
+        could_run || !self.touch_of(race.task, race.step).is_some_and(|touch| touch.write)
+    }
+
+    /// Whether somebody else wakes the task, of whose turn this is, for the poll that begins with
+    /// the step `later`, than the step `waker`.
+    fn is_woken_without(&self, turn: u32, waker: u32, later: u32) -> bool {
+        let touches = &self.touches[turn as usize];
+        let before = touches.iter().rev().skip_while(|touch| touch.step >= later);
+        for touch in before {
+            let is_other = touch.step != waker && !self.is_before(waker, touch.step);
+            if touch.read && is_other {
+                return true;
+            }
+            if touch.write {
+                break;
+            }
+        }
+        false
+    }
+
+    /// What a step did to an object.
+    fn touch_of(&self, object: u32, step: u32) -> Option<Touch> {
+        let touches = self.touches.get(object as usize)?;
         let found = touches.binary_search_by_key(&step, |touch| touch.step);
-        found.is_ok_and(|at| touches[at].write)
+        found.ok().map(|at| touches[at])
     }
 
     /// The hash of the class of the run so far.
@@ -198,17 +247,20 @@ impl Trace {
         }
         self.races.truncate(first.races as usize);
         self.before.truncate(len * self.width);
-        self.steps.truncate(len);
+        for step in self.steps.drain(len..).rev() {
+            self.hashes[step.task as usize] = step.hash_before;
+        }
     }
 
     /// Adds a step; `picks` is a hash of the choices made in it, 0 if there were none, and `extra`
-    /// an object that it touched besides.
+    /// an object that it touched besides. `yielded`: the task has let others go first.
     pub(super) fn push(
         &mut self,
         task: TaskPath,
         picks: u64,
         footprint: &[Access],
         extra: Option<Access>,
+        yielded: bool,
     ) {
         let number = self.steps.len() as u32;
         if number as usize >= self.width * 64 {
@@ -217,24 +269,47 @@ impl Trace {
         let touched = self.touched.len() as u32;
         let races = self.races.len() as u32;
         let mut print = Print::default();
-        let mut hash = mix64(task.0 ^ picks.rotate_left(17));
+        let own = Access::write(task.0);
+        let path = task.0;
+        let task = self.names.index.of(path);
+        let hash_before = self.hash_of(task);
+        let mut hash = if hash_before == 0 { mix64(path) | 1 } else { hash_before };
+        if picks != 0 || yielded {
+            hash = mix64(hash ^ picks.rotate_left(17) ^ u64::from(yielded)) | 1;
+        }
         self.direct.clear();
+        self.awaited.clear();
         if let Some(access) = extra {
             let object = self.names.index.of(access.object);
-            self.touch(number, object, access, &mut print);
+            self.touch(number, object, access.neutral(), hash, &mut print);
         }
-        for access in footprint.iter().copied().filter(|it| it.object != task.0) {
+        // Whoever else has written the task since it took a step has changed what it does next.
+        let is_changed = |touch: &Touch| self.steps[touch.step as usize].task != task;
+        let changed = self.touches.get(task as usize).and_then(|touches| touches.last());
+        if let Some(touch) = changed.filter(|touch| is_changed(touch)) {
+            hash = mix64(hash.rotate_left(9) ^ touch.hash) | 1;
+        }
+        for access in footprint.iter().copied().filter(|it| it.object != path) {
             let object = self.names.index.of(access.object);
-            hash = hash.wrapping_add(self.touch(number, object, access, &mut print));
+            hash = self.touch(number, object, access, hash, &mut print);
         }
-        let own = Access::write(task.0);
-        let task = self.names.index.of(task.0);
-        hash = hash.wrapping_add(self.touch(number, task, own, &mut print));
-        let class = self.class().wrapping_add(mix64(hash));
+        self.touch(number, task, own.neutral(), hash, &mut print);
+        self.hashes[task as usize] = hash;
+        let share = |hash| if hash == 0 { 0 } else { mix64(hash) };
+        let class = self.class().wrapping_sub(share(hash_before)).wrapping_add(share(hash));
         let has_picks = picks != 0;
         let check = check(footprint);
-        self.steps.push(Step { task, has_picks, print, hash, check, class, touched, races });
+        let step = Step { task, has_picks, print, hash_before, check, class, touched, races };
+        self.steps.push(step);
         self.order(number);
+    }
+
+    /// The hash of a task; 0 if it has taken no step.
+    fn hash_of(&mut self, task: u32) -> u64 {
+        if self.hashes.len() <= task as usize {
+            self.hashes.resize(task as usize + 1, 0);
+        }
+        self.hashes[task as usize]
     }
 
     /// The last step ended the run before its time: it is dependent on every other.
@@ -242,23 +317,30 @@ impl Trace {
         let Some(last) = self.steps.len().checked_sub(1) else { return };
         let number = last as u32;
         self.direct.clear();
+        self.awaited.clear();
         self.direct.extend(0..number);
         self.races.truncate(self.steps[last].races as usize);
         self.before.truncate(last * self.width);
         self.order(number);
-        let before = last.checked_sub(1).map_or(0, |last| self.steps[last].class);
         let step = &mut self.steps[last];
         step.print = Print::ALL;
-        step.hash = mix64(step.hash ^ before.wrapping_add(GOLDEN));
-        step.class = before.wrapping_add(mix64(step.hash));
+        step.class = mix64(step.class ^ GOLDEN);
     }
 
-    /// Notes one object of a new step and what the step thereby depends on; gives its hash.
+    /// Notes one object of a new step and what the step thereby depends on. `hash` is that of the
+    /// task so far; gives what it is after that.
     #[inline]
-    fn touch(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
+    fn touch(
+        &mut self,
+        step: u32,
+        object: u32,
+        access: Access,
+        hash: u64,
+        print: &mut Print,
+    ) -> u64 {
         let Some(touches) = self.touches.get_mut(object as usize) else {
             self.touches.resize_with(object as usize + 1, || Vec::with_capacity(16));
-            return self.touch_again(step, object, access, print);
+            return self.touch_again(step, object, access, hash, print);
         };
         let writer = match touches.last().copied() {
             None => 0,
@@ -267,49 +349,62 @@ impl Trace {
                 if self.direct.last() != Some(&last.step) {
                     self.direct.push(last.step);
                 }
-                self.steps[last.step as usize].hash
+                last.hash
             }
-            Some(_) => return self.touch_again(step, object, access, print),
+            Some(_) => return self.touch_again(step, object, access, hash, print),
         };
         print.add(object, access.write);
-        touches.push(Touch { step, write: access.write });
+        let hash = touch_hash(hash, access, writer, 0);
+        touches.push(Touch { step, write: access.write, read: !access.write, hash });
         self.touched.push(object);
-        touch_hash(access, writer, 0)
+        hash
     }
 
     /// The same, whoever touched it before.
     #[inline(never)]
-    fn touch_again(&mut self, step: u32, object: u32, access: Access, print: &mut Print) -> u64 {
+    fn touch_again(
+        &mut self,
+        step: u32,
+        object: u32,
+        access: Access,
+        hash: u64,
+        print: &mut Print,
+    ) -> u64 {
         let touches = &mut self.touches[object as usize];
         let mut known = false;
         let mut wrote = false;
         if let Some(last) = touches.last_mut().filter(|last| last.step == step) {
             (known, wrote) = (true, last.write);
             last.write |= access.write;
+            last.read |= !access.write;
         }
         if known && (wrote || !access.write) {
-            return 0;
+            return hash;
         }
         print.add(object, access.write);
         let mut writer = 0;
         let mut readers = 0u64;
         for touch in touches.iter().rev().skip(usize::from(known)) {
-            let hash = self.steps[touch.step as usize].hash;
             if touch.write {
                 self.direct.push(touch.step);
-                writer = hash;
+                writer = touch.hash;
                 break;
             }
             if access.write {
-                self.direct.push(touch.step);
-                readers = readers.wrapping_add(mix64(hash));
+                let into = if access.completes { &mut self.awaited } else { &mut self.direct };
+                into.push(touch.step);
+                readers = readers.wrapping_add(mix64(touch.hash));
             }
         }
-        if !known {
-            touches.push(Touch { step, write: access.write });
-            self.touched.push(object);
+        let hash = touch_hash(hash, access, writer, readers);
+        match touches.last_mut().filter(|_| known) {
+            Some(last) => last.hash = hash,
+            None => {
+                touches.push(Touch { step, write: access.write, read: !access.write, hash });
+                self.touched.push(object);
+            }
         }
-        touch_hash(access, writer, readers)
+        hash
     }
 
     /// Works out what is before a new step and which steps it races with, from what it directly
@@ -320,7 +415,7 @@ impl Trace {
         }
         let start = number as usize * self.width;
         self.past.fill(0);
-        for step in &self.direct {
+        for step in self.direct.iter().chain(&self.awaited) {
             let before = &self.before[*step as usize * self.width..][..self.width];
             self.past.iter_mut().zip(before).for_each(|(past, before)| *past |= before);
         }
@@ -332,22 +427,27 @@ impl Trace {
             let is_new = self.before[start + word] & bit == 0;
             self.before[start + word] |= bit;
             if is_new && self.steps[earlier as usize].task != task {
-                self.races.push(Race { step: earlier, task });
+                self.races.push(Race { step: earlier, task, later: Some(number) });
             }
+        }
+        for earlier in self.awaited.iter().copied() {
+            self.before[start + earlier as usize / 64] |= 1 << (earlier % 64);
         }
     }
 
     /// The same while a set of steps is one word.
     fn order_few(&mut self, number: u32) {
         let task = self.steps[number as usize].task;
-        let mut past = self.direct.iter().fold(0, |past, step| past | self.before[*step as usize]);
+        let all = self.direct.iter().chain(&self.awaited);
+        let mut past = all.fold(0, |past, step| past | self.before[*step as usize]);
         for earlier in self.direct.iter().copied() {
             let bit = 1 << (earlier % 64);
             if past & bit == 0 && self.steps[earlier as usize].task != task {
-                self.races.push(Race { step: earlier, task });
+                self.races.push(Race { step: earlier, task, later: Some(number) });
             }
             past |= bit;
         }
+        past = self.awaited.iter().fold(past, |past, earlier| past | 1 << (earlier % 64));
         self.before.push(past);
     }
 

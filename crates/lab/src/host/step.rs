@@ -275,6 +275,7 @@ impl LabHost {
                 return Some(self.delivered(carrier, ask));
             }
             let (entry, path, dispatch) = state.take_by_law(ask)?;
+            state.begins = true;
             let is_unheeding = entry.is_unheeding();
             let known = state.known(entry.id());
             known.unheeding = if is_unheeding { known.unheeding + 1 } else { 0 };
@@ -473,6 +474,7 @@ impl State {
             return Some(Resume::Left(fiber));
         }
         let turn = known.begin(at, alarm, plan)?;
+        self.begins = true;
         self.occupy(at);
         Some(Resume::Entry(turn.entry))
     }
@@ -503,6 +505,7 @@ impl State {
     /// The turn of a task that could run.
     #[inline(always)]
     fn begin(&mut self, path: TaskPath) -> Option<Turn> {
+        self.begins = true;
         let first = self.number_to_try(path);
         match self.tasks.get_mut(first) {
             Some(known) if known.path == path.0 => known.begin(first, &mut self.alarm, &self.plan),

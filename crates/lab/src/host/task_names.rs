@@ -181,13 +181,11 @@ impl State {
         let id = (object >> 2) as usize;
         let part = object & 3;
         match self.tasks.get(id) {
-            Some(known) if id > 0 && part > 0 && part < 3 => {
-                if part == 1 {
-                    known.path
-                } else {
-                    mix64(known.path ^ part)
-                }
-            }
+            Some(known) if id > 0 && part > 0 => match part {
+                1 => known.path,
+                3 => TaskPath(known.path).turn(),
+                _ => mix64(known.path ^ part),
+            },
             _ => object,
         }
     }

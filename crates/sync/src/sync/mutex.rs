@@ -24,7 +24,7 @@ use super::slot::{FULL, HasSlot, MappedSole, Slot, Sole};
 /// ```
 /// use asx::{Cancelled, Cx, sync::Mutex};
 ///
-/// static TOTAL: Mutex<u64> = Mutex::new(0);
+/// static TOTAL: Mutex<u64> = Mutex::const_new(0);
 ///
 /// async fn add(cx: &Cx, amount: u64) -> Result<(), Cancelled> {
 ///     *TOTAL.lock(cx).await? += amount;
@@ -36,11 +36,18 @@ pub struct Mutex<T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
+    /// An unlocked mutex.
+    #[track_caller]
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex { slot: Slot::new(value) }
+    }
+
     const_fn! {
-        /// An unlocked mutex.
+        /// An unlocked mutex, for a `static`. In the lab it is known by the place where it is made;
+        /// one that is made with [`new`](Mutex::new) also by the task that makes it.
         #[track_caller]
-        pub fn new(value: T) -> Mutex<T> {
-            Mutex { slot: Slot::new(value) }
+        pub fn const_new(value: T) -> Mutex<T> {
+            Mutex { slot: Slot::const_new(value) }
         }
     }
 

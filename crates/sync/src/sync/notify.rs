@@ -41,11 +41,17 @@ pub struct Notify {
 }
 
 impl Notify {
+    /// Nothing has happened yet.
+    #[track_caller]
+    pub fn new() -> Notify {
+        Notify { pool: Pool::new(0, 1), rounds: AtomicUsize::new(0) }
+    }
+
     const_fn! {
-        /// Nothing has happened yet.
+        /// The same for a `static`: see [`Mutex::const_new`](super::Mutex::const_new).
         #[track_caller]
-        pub fn new() -> Notify {
-            Notify { pool: Pool::new(0, 1), rounds: AtomicUsize::new(0) }
+        pub fn const_new() -> Notify {
+            Notify { pool: Pool::const_new(0, 1), rounds: AtomicUsize::new(0) }
         }
     }
 

@@ -23,7 +23,7 @@ use super::pool::{Pool, Refusal};
 /// ```
 /// use asx::{Cancelled, Cx, sync::OnceCell};
 ///
-/// static CONFIG: OnceCell<String> = OnceCell::new();
+/// static CONFIG: OnceCell<String> = OnceCell::const_new();
 ///
 /// async fn config(cx: &Cx) -> Result<&'static str, Cancelled> {
 ///     let text = CONFIG.get_or_init(cx, async || String::from("slow to load")).await?;
@@ -36,11 +36,17 @@ pub struct OnceCell<T> {
 }
 
 impl<T> OnceCell<T> {
+    /// An empty cell.
+    #[track_caller]
+    pub fn new() -> OnceCell<T> {
+        OnceCell { value: OnceLock::new(), right: Pool::new(1, 1) }
+    }
+
     const_fn! {
-        /// An empty cell.
+        /// An empty cell, for a `static`: see [`Mutex::const_new`](super::Mutex::const_new).
         #[track_caller]
-        pub fn new() -> OnceCell<T> {
-            OnceCell { value: OnceLock::new(), right: Pool::new(1, 1) }
+        pub fn const_new() -> OnceCell<T> {
+            OnceCell { value: OnceLock::new(), right: Pool::const_new(1, 1) }
         }
     }
 

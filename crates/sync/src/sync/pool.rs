@@ -89,10 +89,16 @@ pub(crate) enum Refusal {
 }
 
 impl Pool {
+    /// `free` permits, and never more than `limit`.
+    #[track_caller]
+    pub(crate) fn new(free: usize, limit: usize) -> Pool {
+        Pool { object: Object::new_at(Location::caller()), ..Pool::const_new(free, limit) }
+    }
+
     const_fn! {
-        /// `free` permits, and never more than `limit`.
+        /// The same for a `static`.
         #[track_caller]
-        pub(crate) fn new(free: usize, limit: usize) -> Pool {
+        pub(crate) fn const_new(free: usize, limit: usize) -> Pool {
             let word = AtomicUsize::new(if free < limit { free } else { limit } * ONE);
             let object = Object::made_at(Location::caller());
             Pool { word, limit, line: OnceLock::new(), holder: HolderCell::new(), object }

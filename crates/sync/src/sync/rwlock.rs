@@ -39,11 +39,17 @@ pub struct RwLock<T: ?Sized> {
 }
 
 impl<T> RwLock<T> {
+    /// An unlocked lock.
+    #[track_caller]
+    pub fn new(value: T) -> RwLock<T> {
+        RwLock { slot: Slot::new(value) }
+    }
+
     const_fn! {
-        /// An unlocked lock.
+        /// An unlocked lock, for a `static`: see [`Mutex::const_new`](super::Mutex::const_new).
         #[track_caller]
-        pub fn new(value: T) -> RwLock<T> {
-            RwLock { slot: Slot::new(value) }
+        pub fn const_new(value: T) -> RwLock<T> {
+            RwLock { slot: Slot::const_new(value) }
         }
     }
 

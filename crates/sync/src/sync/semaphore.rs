@@ -22,7 +22,7 @@ use super::pool::{MAX, Pool, Refusal};
 /// ```
 /// use asx::{Cx, sync::{AcquireError, Semaphore}};
 ///
-/// static SLOTS: Semaphore = Semaphore::new(8);
+/// static SLOTS: Semaphore = Semaphore::const_new(8);
 ///
 /// async fn fetch(cx: &Cx, url: &str) -> Result<(), AcquireError> {
 ///     let _slot = SLOTS.acquire(cx).await?; // given back when dropped
@@ -39,11 +39,17 @@ impl Semaphore {
     /// The most permits a semaphore can have free. What would exceed it is lost.
     pub const MAX_PERMITS: usize = MAX;
 
+    /// A semaphore with so many permits, at most [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[track_caller]
+    pub fn new(permits: usize) -> Semaphore {
+        Semaphore { pool: Pool::new(permits, MAX) }
+    }
+
     const_fn! {
-        /// A semaphore with so many permits, at most [`MAX_PERMITS`](Self::MAX_PERMITS).
+        /// The same for a `static`: see [`Mutex::const_new`](super::Mutex::const_new).
         #[track_caller]
-        pub fn new(permits: usize) -> Semaphore {
-            Semaphore { pool: Pool::new(permits, MAX) }
+        pub fn const_new(permits: usize) -> Semaphore {
+            Semaphore { pool: Pool::const_new(permits, MAX) }
         }
     }
 

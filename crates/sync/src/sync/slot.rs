@@ -91,10 +91,15 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> Slot<T> {
+    #[track_caller]
+    pub(super) fn new(value: T) -> Slot<T> {
+        Slot { pool: Pool::new(FULL, FULL), value: UnsafeCell::new(value) }
+    }
+
     const_fn! {
         #[track_caller]
-        pub(super) fn new(value: T) -> Slot<T> {
-            Slot { pool: Pool::new(FULL, FULL), value: UnsafeCell::new(value) }
+        pub(super) fn const_new(value: T) -> Slot<T> {
+            Slot { pool: Pool::const_new(FULL, FULL), value: UnsafeCell::new(value) }
         }
     }
 

@@ -12,6 +12,7 @@ use asx_kernel::status::Status;
 use super::tree::Tree;
 use super::{Inner, Region};
 use crate::core::Core;
+use crate::footprint::Leave;
 use crate::spinlock::Held;
 use crate::task::audit::Owner;
 use crate::task::cell::{Header, TaskRef};
@@ -75,6 +76,7 @@ impl Region {
         let is_buffered = severity == Severity::Ok && !pinned;
         // SAFETY: the caller's promise; nothing is looked at if it is in the buffer.
         if is_buffered && unsafe { region.completed.push(task) } {
+            region.object.leave(Leave::Early);
             return;
         }
         // SAFETY: the caller's promise.
@@ -101,10 +103,12 @@ impl Region {
             let goes_on = inner.word.state() == RegionState::Open && !inner.word.is_ending();
             (self.advance(&mut inner), goes_on)
         };
-        // Those who end well, and are not the last ones waited for, do not see each other.
-        if !goes_on && (duty != Duty::Wait || severity != Severity::Ok) {
+        // Those who end well do not see each other: which of them is the last, and has the region
+        // go on, makes no difference.
+        if !goes_on && severity != Severity::Ok {
             self.object.write();
         }
+        self.object.leave(if duty == Duty::Wait { Leave::Early } else { Leave::Last });
         Tree::go_on(self, duty);
     }
 

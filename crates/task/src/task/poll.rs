@@ -36,7 +36,7 @@ fn rewoken(_task: &TaskRef) {
 /// A waker of the task was used.
 #[cfg_attr(target_arch = "wasm32", inline(always))]
 pub(crate) fn wake(task: &TaskRef) {
-    Object::of_task(task.id(), Part::Turn).write();
+    Object::of_task(task.id(), Part::Turn).read_neutral();
     // Shortcut: `task::context::note_wake`: a task that wakes itself in a poll is queued when the
     // poll ends, and its word says so only then.
     // Law: one entry per task (`task::cell::word::Word::wake`).

@@ -36,6 +36,15 @@
 //! Choices inside steps are all tried. A step that ends the run early depends on all others, and
 //! one that keeps another task from running races with that task.
 //!
+//! # Who goes first without a difference
+//!
+//! Most pairs of a wake and a step of the task that is woken need no second run. A wake
+//! concerns only the next poll: steps in the middle of one commute with it. Several wakes commute
+//! too, and the poll that they are for can come before one of them only if another one is left: if
+//! that one was the only one, there is nothing to reverse. The ends of tasks that something waits
+//! for commute as well, though the last of them does more than the others: it counts as coming
+//! after them ([`Access::complete`]), so that nothing is owed in which it does that without them.
+//!
 //! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
 //! [promises](super). If choices are made between steps, or a step [excludes](Strategy::excludes)
 //! others, one run is lost and a full search follows.
@@ -83,6 +92,16 @@ impl Dpor {
             Some(whole) => whole.failures(),
             None => &self.reduction.tally.failures,
         }
+    }
+
+    /// Whether it has not given way to a full search.
+    pub(crate) fn is_reduced(&self) -> bool {
+        self.whole.is_none()
+    }
+
+    /// Whether a run of this class was tried.
+    pub(crate) fn has_tried(&self, class: u64) -> bool {
+        self.reduction.tally.has_class(class)
     }
 
     /// A full search that knows of the runs so far.
@@ -154,6 +173,13 @@ impl Strategy for Dpor {
         match &self.whole {
             Some(whole) => whole.needs_footprint(),
             None => self.reduction.needs_footprint(),
+        }
+    }
+
+    fn yielded(&mut self) {
+        match &mut self.whole {
+            Some(whole) => whole.yielded(),
+            None => self.reduction.yielded(),
         }
     }
 

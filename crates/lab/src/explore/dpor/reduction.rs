@@ -38,6 +38,8 @@ pub(super) struct Reduction {
     cancels: usize,
     asked: bool,
     injected: usize,
+    /// Whether the task of this step has let others go first.
+    has_yielded: bool,
     /// How often a cancel was refused.
     refused: usize,
     /// A run of this level has ended.
@@ -66,6 +68,7 @@ impl Reduction {
             cancels: usize::MAX,
             asked: false,
             injected: 0,
+            has_yielded: false,
             refused: 0,
             is_over: false,
             tally: Tally::default(),
@@ -163,14 +166,15 @@ impl Reduction {
     fn reverse_races(&mut self) {
         let clock = self.trace.names.index.of(TaskPath::CLOCK.0);
         let mut next = 0;
-        while let Some(Race { step, task }) = self.trace.race(next) {
+        while let Some(race) = self.trace.race(next) {
             next += 1;
+            let Race { step, task, .. } = race;
             // It has waited for all steps before it.
             if task == clock {
                 continue;
             }
             let could_run = self.states[step as usize].enabled.contains(&task);
-            if could_run || !self.trace.writes_task(step, task) {
+            if self.trace.is_possible(race, could_run) {
                 self.reverse(step, task);
             }
         }
@@ -234,6 +238,7 @@ impl Strategy for Reduction {
 
     fn pick_task(&mut self, enabled: &[TaskPath]) -> usize {
         (self.is_inside, self.pick, self.asked, self.injected) = (true, 0, false, 0);
+        self.has_yielded = false;
         if self.is_blocked {
             return 0;
         }
@@ -274,6 +279,10 @@ impl Strategy for Reduction {
         !self.is_blocked && (self.at >= self.fresh || self.tally.is_watched())
     }
 
+    fn yielded(&mut self) {
+        self.has_yielded = true;
+    }
+
     fn excludes(&mut self) {
         self.is_wasted = true;
     }
@@ -290,8 +299,12 @@ impl Strategy for Reduction {
                 !footprint.is_empty() && !self.trace.is_step(self.at, task, footprint);
         } else {
             let picks = state.picks.iter().fold(0, |hash, (_, value)| pick_hash(hash, *value));
-            let limit = Access { object: LIMIT, write: self.injected > 0 };
-            self.trace.push(task, picks, footprint, self.asked.then_some(limit));
+            let limit = match self.injected {
+                0 => Access::read(LIMIT),
+                _ => Access::write(LIMIT),
+            };
+            let limit = self.asked.then_some(limit);
+            self.trace.push(task, picks, footprint, limit, self.has_yielded);
             state.injected = self.injected;
             state.print = state.print.union(self.trace.steps[self.at].print);
         }

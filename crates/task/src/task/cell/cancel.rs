@@ -96,7 +96,7 @@ impl Header {
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
-        Object::of_task(self.id(), Part::Turn).write();
+        Object::of_task(self.id(), Part::Own).write();
         let mark = self.word.lock_cancel().mark();
         let before = self.word.load();
         if before.is_completed() {
