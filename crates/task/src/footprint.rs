@@ -98,6 +98,12 @@ impl Object {
     #[inline(always)]
     pub(crate) fn leave(self, _: Leave) {}
 
+    /// A part of it: what uses only another part does not use this one.
+    #[inline(always)]
+    pub fn part(self, _: u64) -> Object {
+        Object()
+    }
+
     /// Something new that is made at a place of the source.
     #[inline(always)]
     pub fn new_at(_: &std::panic::Location<'_>) -> Object {
@@ -560,6 +566,13 @@ mod on {
             }
             // Numbers of tasks are small.
             Object(hash | 1 << 63)
+        }
+
+        /// A part of it: what uses only another part does not use this one. What shares its name
+        /// with others has no parts.
+        #[inline]
+        pub fn part(self, part: u64) -> Object {
+            Object(if self.0 == 0 { 0 } else { mix64(self.0 ^ part.rotate_left(48)) })
         }
 
         /// Its name; 0 if it shares that with others.

@@ -26,6 +26,10 @@ use super::mpmc::Items;
 use super::tag::Tag;
 use crate::prim::Arc;
 
+/// How many senders there are: a part of the channel, for a lab. What is in the channel is told by
+/// its own name.
+const SENDERS: u64 = 1;
+
 pub(crate) struct Shared<T> {
     law: SpinLock<Inner<T>>,
     object: Object,
@@ -96,8 +100,46 @@ impl<T> Shared<T> {
 
     #[inline]
     fn with_inner<R>(&self, ask: impl FnOnce(&mut Inner<T>) -> R) -> R {
+        self.object.part(SENDERS).write();
+        self.with_inner_but_senders(ask)
+    }
+
+    /// The same for what does not depend on how many senders there are.
+    #[inline]
+    fn with_but_senders<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> R) -> R {
+        self.with_inner_but_senders(|inner| ask(&mut inner.channel))
+    }
+
+    #[inline]
+    fn with_inner_but_senders<R>(&self, ask: impl FnOnce(&mut Inner<T>) -> R) -> R {
         self.object.write();
         self.law.with(ask)
+    }
+
+    /// The same for what takes messages: it depends on how many senders there are only if there is
+    /// nothing to take.
+    #[inline]
+    fn with_messages<R>(
+        &self,
+        take: impl FnOnce(&mut Channel<T, Waker>) -> Result<R, TryRecvError>,
+    ) -> Result<R, TryRecvError> {
+        let taken = self.with_but_senders(take);
+        if taken.is_err() {
+            self.object.part(SENDERS).read();
+        }
+        taken
+    }
+
+    /// The same for who changes how many senders there are. `ask` says whether it has changed
+    /// anything else.
+    #[inline]
+    fn with_senders<R>(&self, ask: impl FnOnce(&mut Channel<T, Waker>) -> (R, bool)) -> R {
+        self.object.part(SENDERS).write();
+        let (answer, changes_more) = self.law.with(|inner| ask(&mut inner.channel));
+        if changes_more || self.tag.is_some() || self.items.is_some() {
+            self.object.write();
+        }
+        answer
     }
 
     /// Asks for a slot, in line at `place` if it has one already. `number` is asked for the number
@@ -117,7 +159,7 @@ impl<T> Shared<T> {
         }
         let plain = is_task_waker(waker);
         let new = place.is_none();
-        let (granted, spare) = self.with(|channel| match reserve_now(channel, place) {
+        let (granted, spare) = self.with_but_senders(|channel| match reserve_now(channel, place) {
             Poll::Pending if plain => {
                 let (granted, spare) = line_up(channel, place, waker.clone());
                 (self.numbered(granted, new, &number), spare)
@@ -131,7 +173,7 @@ impl<T> Shared<T> {
         match granted {
             Poll::Pending if !plain => {
                 let token = waker.clone();
-                let (granted, spare) = self.with(|channel| {
+                let (granted, spare) = self.with_but_senders(|channel| {
                     let (granted, spare) = line_up(channel, place, token);
                     self.note_refusal(channel, new, &granted);
                     (self.numbered(granted, new, &number), spare)
@@ -296,7 +338,7 @@ impl<T> Shared<T> {
 
         let Some(message) = value.take() else { return Poll::Ready(Ok(())) };
         let plain = is_task_waker(waker);
-        let sent = self.with(|channel| {
+        let sent = self.with_but_senders(|channel| {
             let sent = channel.try_send(message);
             if plain && matches!(sent, Err(TrySendError::Full(_))) {
                 join(channel, place, waker);
@@ -340,7 +382,7 @@ impl<T> Shared<T> {
         if !self.is_usable() {
             return Err(TryReserveError::Disconnected);
         }
-        self.with(|channel| channel.try_reserve().map(|()| number(self)))
+        self.with_but_senders(|channel| channel.try_reserve().map(|()| number(self)))
     }
 
     /// Gives up a place in line, if there is one.
@@ -371,7 +413,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(super) fn fill(&self, permit: u64, value: T) -> Result<(), Disconnected<T>> {
         let sent = match &self.tag {
-            None => self.with(|channel| channel.send(value)),
+            None => self.with_but_senders(|channel| channel.send(value)),
             Some(tag) => self.fill_known(tag, permit, value),
         };
         match sent {
@@ -439,7 +481,7 @@ impl<T> Shared<T> {
 
         if is_task_waker(waker) {
             let mut spare = None;
-            let taken = self.with(|channel| {
+            let taken = self.with_messages(|channel| {
                 let taken = take(self, channel);
                 if let Err(TryRecvError::Empty) = taken {
                     spare = wait(channel, waker);
@@ -449,7 +491,7 @@ impl<T> Shared<T> {
             guard::drop_waker(spare);
             return received(taken);
         }
-        match self.with(|channel| take(self, channel)) {
+        match self.with_messages(|channel| take(self, channel)) {
             Err(TryRecvError::Empty) if again && self.will_wake(waker) => Poll::Pending,
             Err(TryRecvError::Empty) => self.wait_for_message(waker.clone(), take),
             taken => received(taken),
@@ -496,8 +538,9 @@ impl<T> Shared<T> {
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
     pub(crate) fn close_receiver(&self) -> std::collections::VecDeque<T> {
-        let (closed, watching) =
-            self.with_inner(|inner| (self.shut(&mut inner.channel), inner.take_closed()));
+        let (closed, watching) = self.with_inner_but_senders(|inner| {
+            (self.shut(&mut inner.channel), inner.take_closed())
+        });
         guard::wake_all(closed.wakes);
         guard::drop_waker(closed.receiver);
         wake_line(watching);
@@ -573,7 +616,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         let receiver = match &self.tag {
-            None => self.with(|channel| channel.try_send(value))?,
+            None => self.with_but_senders(|channel| channel.try_send(value))?,
             Some(tag) => self.try_send_known(tag, value)?,
         };
         self.committed(receiver);
@@ -616,7 +659,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let (value, sender) = match &self.tag {
-            None => self.with(Channel::try_recv)?,
+            None => self.with_messages(Channel::try_recv)?,
             Some(tag) => self.try_recv_known(tag)?,
         };
         wake(sender);
@@ -633,15 +676,16 @@ impl<T> Shared<T> {
 
     /// A sender more; `false` once the last one is gone.
     pub(crate) fn add_sender(&self) -> bool {
-        self.with(|channel| channel.add_sender())
+        self.with_senders(|channel| (channel.add_sender(), false))
     }
 
     /// A sender fewer; the last one wakes the receiver.
     pub(crate) fn drop_sender(&self) {
-        let receiver = self.with(|channel| {
+        let receiver = self.with_senders(|channel| {
             let receiver = channel.drop_sender();
             self.account(channel);
-            receiver
+            let wakes = receiver.is_some();
+            (receiver, wakes)
         });
         wake(receiver);
         self.look_for_end();
