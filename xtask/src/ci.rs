@@ -58,7 +58,7 @@ fn tests() -> Result {
 
 /// Random programs on threads and in the lab: many, and so in release.
 fn grains() -> Result {
-    sh(&mut cargo("test --release --quiet -p asx --features lab --test grains"))
+    sh(&mut cargo("test --release --quiet -p asx --features lab --test grains --test waits"))
 }
 
 fn rustdoc() -> Result {

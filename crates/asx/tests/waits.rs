@@ -1,0 +1,248 @@
+//! Small random programs that wait for each other: what threads do, what all orders come to, and
+//! what one order of each class comes to, as in `grains.rs`. Wakes, polls that are left, ends and
+//! cancels are what a reduction leaves out most of.
+
+#![cfg(feature = "lab")]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex as StdMutex};
+use std::time::Duration;
+
+use asx::channel::{Receiver, bounded};
+use asx::lab::{Grain, How, check};
+use asx::sync::{Mutex, Semaphore};
+use asx::{Cancelled, Cx, Runtime, join, race};
+
+/// What a task does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Waits for the next message of its own.
+    Recv,
+    /// Waits for a permit, which it keeps for good.
+    Acquire,
+    /// Sends to the program, which takes what comes.
+    Send,
+    /// Waits for a message or a permit, whichever is first.
+    Race,
+    /// Waits for both.
+    Both,
+    /// Keeps a lock while it waits for a message.
+    LockAndRecv,
+    Lock,
+    Yield,
+    /// Gives others a permit.
+    Release,
+}
+
+const STEPS: [Step; 9] = [
+    Step::Recv,
+    Step::Acquire,
+    Step::Send,
+    Step::Race,
+    Step::Both,
+    Step::LockAndRecv,
+    Step::Lock,
+    Step::Yield,
+    Step::Release,
+];
+
+/// What each of two tasks does, and whether the second is cancelled.
+#[derive(Clone, Debug)]
+struct Program {
+    tasks: [Vec<Step>; 2],
+    cancels: bool,
+}
+
+/// The program of a seed.
+fn program(seed: u64) -> Program {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = |count: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % count
+    };
+    let kinds: Vec<Step> = (0..2).map(|_| STEPS[below(STEPS.len())]).collect();
+    let tasks = [0, 1].map(|_| (0..1 + below(2)).map(|_| kinds[below(kinds.len())]).collect());
+    Program { tasks, cancels: below(3) == 0 }
+}
+
+/// What tasks have in common.
+struct Shared {
+    gate: Semaphore,
+    number: Mutex<i64>,
+}
+
+/// What was seen, in the order of each task and by the program, and what is left.
+type Outcome = (Vec<Vec<i64>>, Vec<i64>, i64);
+
+async fn wait(cx: &Cx, gate: &Semaphore) -> Result<(), Cancelled> {
+    // Nothing is ever closed.
+    gate.acquire(cx).await.map_err(|_| cx.checkpoint().unwrap_err())?.forget();
+    Ok(())
+}
+
+async fn take(
+    cx: &Cx,
+    step: Step,
+    shared: &Shared,
+    from: &mut Receiver<i64>,
+) -> Result<i64, Cancelled> {
+    let Shared { gate, number } = shared;
+    Ok(match step {
+        Step::Recv => from.recv(cx).await.unwrap_or(-1),
+        Step::Acquire => {
+            wait(cx, gate).await?;
+            1
+        }
+        Step::Race => {
+            let message = async |cx: &Cx| Ok(from.recv(cx).await.unwrap_or(-1));
+            let permit = async |cx: &Cx| wait(cx, gate).await.map(|()| -2);
+            race(cx, message, permit).await?
+        }
+        Step::Both => {
+            let message = async |cx: &Cx| Ok::<_, Cancelled>(from.recv(cx).await.unwrap_or(-1));
+            let permit = async |cx: &Cx| wait(cx, gate).await;
+            let (message, permit) = join(cx, message, permit).await;
+            permit?;
+            message?
+        }
+        Step::LockAndRecv => {
+            let mut number = number.lock(cx).await?;
+            *number = *number * 2 + from.recv(cx).await.unwrap_or(-1);
+            *number
+        }
+        Step::Lock => {
+            let mut number = number.lock(cx).await?;
+            *number += 1;
+            *number
+        }
+        Step::Yield => {
+            cx.yield_now().await;
+            0
+        }
+        Step::Release => {
+            gate.add_permits(1);
+            0
+        }
+        Step::Send => unreachable!("that needs a sender"),
+    })
+}
+
+async fn run(cx: Cx, program: Program) -> Outcome {
+    let shared = Arc::new(Shared { gate: Semaphore::new(0), number: Mutex::new(0) });
+    let (back, mut answers) = bounded::<i64>(1);
+    let Program { tasks, cancels } = program;
+    let count = |wanted: fn(&Step) -> bool| tasks.iter().flatten().filter(|it| wanted(it)).count();
+    let permits = count(|it| matches!(it, Step::Acquire | Step::Race | Step::Both));
+    let (logs, seen) = cx
+        .scope(async |s| {
+            let mut feeds = Vec::new();
+            let tasks: Vec<_> = (tasks.into_iter().enumerate())
+                .map(|(who, steps)| {
+                    let (feed, mut from) = bounded(8);
+                    feeds.push(feed);
+                    let shared = shared.clone();
+                    let back = back.clone();
+                    s.spawn(async move |cx: Cx| {
+                        let mut log = Vec::new();
+                        for step in steps {
+                            log.push(match step {
+                                Step::Send => {
+                                    i64::from(back.send(&cx, who as i64).await.is_ok())
+                                }
+                                step => take(&cx, step, &shared, &mut from).await?,
+                            });
+                        }
+                        Ok::<_, Cancelled>(log)
+                    })
+                })
+                .collect();
+            drop(back);
+            // Enough for all that wait, in whatever order.
+            for (message, feed) in feeds.iter().enumerate() {
+                // Unless the task has ended.
+                let _ = feed.try_send(message as i64 + 10);
+            }
+            shared.gate.add_permits(permits);
+            if cancels {
+                tasks[1].cancel("enough");
+            }
+            drop(feeds);
+            let mut seen = Vec::new();
+            while let Ok(answer) = answers.recv(&cx).await {
+                seen.push(answer);
+            }
+            let mut logs = Vec::new();
+            for task in tasks {
+                logs.push(task.await.unwrap_or_else(|_| vec![-9]));
+            }
+            Ok::<_, Cancelled>((logs, seen))
+        })
+        .await
+        .expect("nobody cancels the program");
+    let number = *shared.number.try_lock().expect("free");
+    (logs, seen, number * 100 + shared.gate.available_permits() as i64)
+}
+
+/// What a search has seen, and whether it has seen all.
+fn outcomes(program: &Program, how: How, runs: u64) -> (BTreeSet<Outcome>, bool) {
+    let seen = StdMutex::new(BTreeSet::new());
+    let report = check(async |cx: Cx| {
+        let outcome = run(cx, program.clone()).await;
+        seen.lock().unwrap().insert(outcome);
+    })
+    .how(how)
+    .grain(Grain::Operation)
+    .runs(runs)
+    // All of them, however busy the machine is.
+    .time(Duration::from_secs(600))
+    .run();
+    assert!(report.failure.is_none(), "{program:?}: {report}");
+    (seen.into_inner().unwrap(), report.proof.is_some())
+}
+
+/// Programs of each of two tests, and runs in which all orders of one may be: few in debug, where
+/// a run takes thirty times as long.
+const PROGRAMS: u64 = if cfg!(debug_assertions) { 15 } else { 80 };
+const ORDERS: u64 = if cfg!(debug_assertions) { 500 } else { 4_000 };
+
+/// Compares what the programs of half of the seeds come to.
+fn compare(half: u64) {
+    let seeds = half * PROGRAMS..(half + 1) * PROGRAMS;
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let mut reduced = 0;
+    let mut differ = 0;
+    for seed in seeds.clone() {
+        let program = program(seed);
+        let (classes, is_reduced) = outcomes(&program, How::Dpor, 5000);
+        differ += usize::from(classes.len() > 1);
+        reduced += usize::from(is_reduced);
+        if !is_reduced {
+            continue;
+        }
+        for how in [How::Dfs, How::Random, How::Pct(3)] {
+            let (seen, _) = outcomes(&program, how, ORDERS);
+            let missed: Vec<_> = seen.difference(&classes).collect();
+            assert!(missed.is_empty(), "seed {seed}: {program:?}: {how} has also {missed:?}");
+        }
+        for _ in 0..8 {
+            let of_threads = program.clone();
+            let outcome = runtime.block_on(async |cx: Cx| run(cx, of_threads).await);
+            assert!(classes.contains(&outcome), "seed {seed}: {program:?}: {outcome:?}");
+        }
+    }
+    let count = seeds.count();
+    println!("{count} programs: {reduced} proved, {differ} vary");
+    assert!(reduced * 10 > count * 7 && differ * 3 > count, "{reduced} proved, {differ} vary");
+}
+
+#[test]
+fn first_half() {
+    compare(0);
+}
+
+#[test]
+fn second_half() {
+    compare(1);
+}
