@@ -148,9 +148,7 @@ async fn run(cx: Cx, program: Program) -> Outcome {
                         let mut log = Vec::new();
                         for step in steps {
                             log.push(match step {
-                                Step::Send => {
-                                    i64::from(back.send(&cx, who as i64).await.is_ok())
-                                }
+                                Step::Send => i64::from(back.send(&cx, who as i64).await.is_ok()),
                                 step => take(&cx, step, &shared, &mut from).await?,
                             });
                         }

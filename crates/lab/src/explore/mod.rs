@@ -68,8 +68,8 @@ mod trace;
 mod uniform;
 
 pub use bounded::{Bounded, Limits};
-pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub(crate) use confirm::{CONFIRMING, Confirmed};
+pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;
 pub use guided::Guided;

@@ -538,9 +538,8 @@ impl<T> Shared<T> {
 
     /// The receiver is gone: what it did not take comes back, every waiting sender is woken.
     pub(crate) fn close_receiver(&self) -> std::collections::VecDeque<T> {
-        let (closed, watching) = self.with_inner_but_senders(|inner| {
-            (self.shut(&mut inner.channel), inner.take_closed())
-        });
+        let (closed, watching) = self
+            .with_inner_but_senders(|inner| (self.shut(&mut inner.channel), inner.take_closed()));
         guard::wake_all(closed.wakes);
         guard::drop_waker(closed.receiver);
         wake_line(watching);
