@@ -175,6 +175,7 @@ mod tests {
 mod on {
     use std::cell::{Cell, RefCell};
     use std::collections::HashMap;
+    use std::hash::{BuildHasherDefault, Hasher};
     use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -237,6 +238,24 @@ mod on {
     /// Tells who is left of those that a thing waits for from the thing.
     const LEFT: u64 = 0x6C65_6674_5F61_7265;
 
+    /// The hash of a name, which is mixed already.
+    #[derive(Default)]
+    struct Mixed(u64);
+
+    impl Hasher for Mixed {
+        fn finish(&self) -> u64 {
+            self.0
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            self.0 = bytes.iter().fold(self.0, |hash, byte| mix64(hash ^ u64::from(*byte)));
+        }
+
+        fn write_u64(&mut self, name: u64) {
+            self.0 = name;
+        }
+    }
+
     const UNUSED: Access = Access { object: 0, how: Use::Read, is_neutral: false };
 
     /// As many things as most polls use.
@@ -265,7 +284,7 @@ mod on {
             }
         };
         /// How many things were made so far in this run, by the place and the task.
-        static MADE: RefCell<HashMap<u64, u64>> = RefCell::default();
+        static MADE: RefCell<HashMap<u64, u64, BuildHasherDefault<Mixed>>> = RefCell::default();
         /// The uses beyond those. Without a destructor, which each use would have to ask for:
         /// [`forget`] frees it.
         static TOUCHED: RefCell<ManuallyDrop<Vec<Access>>> =
