@@ -14,8 +14,10 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::Write;
+use std::iter::once;
 use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
@@ -26,9 +28,10 @@ use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
     Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, TaskError, TaskInfo,
-    footprint, waits,
+    backtrace as notes, footprint, waits,
 };
 
+use crate::backtrace::{self, TaskNames};
 use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::fiber;
@@ -124,6 +127,7 @@ impl Drop for Machine {
         // Entries keep their tasks, which keep the host they are in.
         self.parts.host.expire();
         footprint::forget();
+        notes::forget();
         fiber::forget();
         waits::forget();
     }
@@ -172,6 +176,7 @@ impl Machine {
         moments.clear();
         if parts.core.recording() {
             *wait_log = WaitLog::default();
+            notes::begin();
         }
         if panic_hook::has_heard() {
             panic_hook::heard();
@@ -183,6 +188,7 @@ impl Machine {
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
         let Run { steps, mut rare, .. } = run;
+        notes::end();
         *taken = steps;
         parts.host.net_of_lab().end();
         let is_disturbed = parts.host.state().is_disturbed;
@@ -448,9 +454,18 @@ impl Parts {
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
         let state = self.host.state();
-        let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
-        let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
-        lines.join("\n")
+        let tasks = || {
+            let regions = dump.regions.iter();
+            regions.flat_map(|region| region.tasks.iter().map(move |task| (region, task)))
+        };
+        let live: BTreeSet<u64> = tasks().map(|(_, task)| task.id).collect();
+        let names =
+            TaskNames { called: &|task| state.called(task), lives: &|task| live.contains(&task) };
+        let lines = tasks().flat_map(|(region, task)| {
+            let below = backtrace::lines(&notes::of_task(task.id), task, region, &names);
+            once(waits(&state.called(task.id), task)).chain(below)
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 

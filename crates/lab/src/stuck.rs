@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use asx_runtime::Activity;
-use asx_runtime::waits::{Need, On, Waiter};
+use asx_runtime::waits::{Given, Need, On, Waiter};
 
 use crate::failure::{Finding, Kind};
 
@@ -84,6 +84,9 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
         );
         return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(all)));
     }
+    if !busy && let Some(message) = kept_from(all) {
+        return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(all)));
+    }
     // A cancel needs no waker.
     let lost = |waiter: &&Waiter| {
         let on = waiter.task.waits.map(|(on, _)| on);
@@ -98,6 +101,47 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
     }
     let circle = circle(waiters, busy)?;
     Some(Finding::new(Kind::Deadlock, all.meet(&circle)).with_detail(&lines(all)))
+}
+
+/// Who waits at a channel for what a future of somebody was given that is not polled, and may wait
+/// for it in turn.
+fn kept_from(all: &Standstill) -> Option<String> {
+    let Standstill { waiters, .. } = all;
+    waiters.iter().find_map(|waiter| {
+        let from = waiter.task.id;
+        let on = waiter.kept_from.iter().find(|on| may_wait_for(waiters, on.task(), from))?;
+        let (what, at) = match *on {
+            On::LookForRoom(_, at) => ("room in a channel, which was given to", at),
+            On::LookToSend(_, at) => ("a message, and room for one was given to", at),
+            On::LookToTake(_, at) => ("room in a channel, which has a message for", at),
+            _ => return None,
+        };
+        let (from, to) = (all.name(from), all.name(on.task()));
+        Some(format!(
+            "{from} waits for {what} a future of {to} that is not polled (asked for at {at})"
+        ))
+    })
+}
+
+/// Whether a task waits for another, itself or through others, as far as it is known. Of a wait
+/// that anybody may end, that is taken to be so.
+fn may_wait_for(waiters: &[Waiter], task: u64, other: u64) -> bool {
+    let mut seen = vec![task];
+    let mut at = 0;
+    while let Some(task) = seen.get(at).copied() {
+        at += 1;
+        if task == other {
+            return true;
+        }
+        let Some(waiter) = waiters.iter().find(|waiter| waiter.task.id == task) else { continue };
+        let is_known = |need: &Need| !need.from.is_empty();
+        if waiter.wakers > waiter.needs.len() || !waiter.needs.iter().all(is_known) {
+            return true;
+        }
+        let next: Vec<_> = waiter.on().map(On::task).filter(|next| !seen.contains(next)).collect();
+        seen.extend(next);
+    }
+    false
 }
 
 /// Tasks each of which waits for the next, and the last for the first: from the one that was made
@@ -215,7 +259,7 @@ impl Watch {
 fn lines(all: &Standstill) -> String {
     let mut text = String::new();
     for waiter in &all.waiters {
-        for on in waiter.on() {
+        for on in waiter.on().chain(waiter.kept_from.iter().copied()) {
             let from = all.name(waiter.task.id);
             let to = all.name(on.task());
             let _ = match on {
@@ -231,7 +275,27 @@ fn lines(all: &Standstill) -> String {
                 On::Turn(_, at) => {
                     writeln!(text, "{from} waits in line behind {to}, which waits at {at}")
                 }
+                On::LookForRoom(_, at) | On::LookToSend(_, at) => {
+                    writeln!(text, "{from} waits for the room that {to} was given at {at}")
+                }
+                On::LookToTake(_, at) => {
+                    writeln!(text, "{from} waits for {to} to take the message it asked for at {at}")
+                }
             };
+        }
+    }
+    for waiter in all.waiters.iter().filter(|it| it.task.activity == Activity::Waiting) {
+        let name = all.name(waiter.task.id);
+        for given in &waiter.given {
+            let (what, at) = match given {
+                Given::Permit(at) => ("a lock, permit or notification", at),
+                Given::Room(at) => ("room in a channel", at),
+                Given::Message(at) => ("a message", at),
+            };
+            let _ = writeln!(
+                text,
+                "{name} was given {what} for its wait at {at}, and has not polled that future since"
+            );
         }
     }
     text

@@ -6,6 +6,7 @@
 //! built on top of it (channels, locks, a host's own waits) uses [`operation`].
 
 mod abandon;
+pub mod backtrace;
 mod blocking;
 mod cancel;
 mod cancel_safe;

@@ -7,9 +7,9 @@
 //! lost. Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
+pub use on::{Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
 #[cfg(feature = "lab")]
-pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, with_needs};
+pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, take_back, with_needs};
 
 /// How many wakers of a task there are.
 #[cfg(not(feature = "lab"))]
@@ -51,6 +51,22 @@ mod on {
         pub wakers: usize,
         /// Its waits, as far as they are known.
         pub needs: Vec<Need>,
+        /// What it waits for at a channel, and is kept from by futures of others, or of its own,
+        /// that are not polled: others may end these waits as well.
+        pub kept_from: Vec<On>,
+        /// Futures of its own that were given something, and have not been polled since.
+        pub given: Vec<Given>,
+    }
+
+    /// What was given to a future that is not polled.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Given {
+        /// A lock or permit that was asked for there.
+        Permit(&'static Location<'static>),
+        /// Room in a channel.
+        Room(&'static Location<'static>),
+        /// A message.
+        Message(&'static Location<'static>),
     }
 
     impl Waiter {
@@ -82,6 +98,14 @@ mod on {
         Look(u64, &'static Location<'static>),
         /// To get what it asked for there, as it is before the other in the line.
         Turn(u64, &'static Location<'static>),
+        /// To look: it was given room in a channel that it asked for there, and the other waits for
+        /// room, too.
+        LookForRoom(u64, &'static Location<'static>),
+        /// The same, and the other waits for a message.
+        LookToSend(u64, &'static Location<'static>),
+        /// To look: there is a message that it asked for there, and the other waits for the room
+        /// that this takes.
+        LookToTake(u64, &'static Location<'static>),
     }
 
     impl On {
@@ -90,6 +114,8 @@ mod on {
             match self {
                 On::End(task) | On::Close(task) | On::Release(task, _) => task,
                 On::Look(task, _) | On::Turn(task, _) => task,
+                On::LookForRoom(task, _) | On::LookToSend(task, _) => task,
+                On::LookToTake(task, _) => task,
             }
         }
     }
@@ -148,6 +174,15 @@ mod on {
         },
         Granted,
         Holds,
+        /// For room in a channel, whose messages are waited for under this key.
+        Room {
+            messages: usize,
+            granted: bool,
+        },
+        /// For the message of a channel that has one receiver.
+        Message {
+            granted: bool,
+        },
     }
 
     struct Entry {
@@ -161,6 +196,26 @@ mod on {
     impl Entry {
         fn is_waiting(&self) -> bool {
             matches!(self.what, What::Waits { .. })
+        }
+
+        /// Whether it waits for something that was not granted yet, a channel included.
+        fn can_be_granted(&self) -> bool {
+            let at_channel = matches!(
+                self.what,
+                What::Room { granted: false, .. } | What::Message { granted: false }
+            );
+            at_channel || self.is_waiting()
+        }
+
+        /// What it was given and has not been polled for since.
+        fn given(&self) -> Option<Given> {
+            let at = self.at?;
+            match self.what {
+                What::Granted => Some(Given::Permit(at)),
+                What::Room { granted: true, .. } => Some(Given::Room(at)),
+                What::Message { granted: true } => Some(Given::Message(at)),
+                _ => None,
+            }
         }
     }
 
@@ -210,13 +265,31 @@ mod on {
         });
     }
 
-    /// The first wait of a task for a pool is over, once it looks.
-    pub(crate) fn grant(pool: usize, task: u64) {
+    /// The first wait of a task for a pool is over, once it looks. If the task is not known, the
+    /// first wait of all: a line is served from its head.
+    pub(crate) fn grant(pool: usize, task: Option<u64>) {
         LIST.with_borrow_mut(|list| {
-            let waits =
-                |entry: &&mut Entry| entry.pool == pool && entry.task == task && entry.is_waiting();
+            let waits = |entry: &&mut Entry| {
+                let is_of_task = task.is_none_or(|task| entry.task == task);
+                entry.pool == pool && is_of_task && entry.can_be_granted()
+            };
             if let Some(entry) = list.entries.iter_mut().find(waits) {
-                entry.what = What::Granted;
+                entry.what = match entry.what {
+                    What::Room { messages, .. } => What::Room { messages, granted: true },
+                    What::Message { .. } => What::Message { granted: true },
+                    _ => What::Granted,
+                };
+            }
+        });
+    }
+
+    /// What was granted to the wait at a channel with this number is gone again.
+    pub(crate) fn take_back(number: u64) {
+        LIST.with_borrow_mut(|list| {
+            let entry = list.entries.iter_mut().rfind(|entry| entry.number == number);
+            match entry.map(|entry| &mut entry.what) {
+                Some(What::Room { granted, .. } | What::Message { granted }) => *granted = false,
+                _ => {}
             }
         });
     }
@@ -276,6 +349,12 @@ mod on {
             let entries = &list.entries;
             let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
             needs.extend(entries.iter().enumerate().filter_map(own));
+            for waiter in &mut tasks {
+                let id = waiter.task.id;
+                let own = || entries.iter().filter(|entry| entry.task == id);
+                waiter.kept_from = own().flat_map(|entry| kept_from(entries, entry)).collect();
+                waiter.given = own().filter_map(Entry::given).collect();
+            }
         });
         for waiter in &mut tasks {
             let id = waiter.task.id;
@@ -286,6 +365,32 @@ mod on {
             waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
         }
         tasks
+    }
+
+    /// What keeps a wait at a channel from its end: room or messages that were given to futures
+    /// which have not been polled since.
+    fn kept_from(entries: &[Entry], wait: &Entry) -> Vec<On> {
+        let keeps = |other: &Entry| {
+            let task = other.task;
+            match (wait.what, other.what, other.given()?) {
+                (What::Room { granted: false, .. }, What::Room { .. }, Given::Room(at)) => {
+                    (other.pool == wait.pool).then_some(On::LookForRoom(task, at))
+                }
+                // The message may be one of several receivers, which wait for permits.
+                (
+                    What::Room { messages, granted: false },
+                    _,
+                    Given::Message(at) | Given::Permit(at),
+                ) => (other.pool == messages).then_some(On::LookToTake(task, at)),
+                (
+                    What::Message { granted: false } | What::Waits { .. },
+                    What::Room { messages, .. },
+                    Given::Room(at),
+                ) => (messages == wait.pool).then_some(On::LookToSend(task, at)),
+                _ => None,
+            }
+        };
+        entries.iter().filter_map(keeps).collect()
     }
 
     /// What ends a wait for permits, if that is what the entry is: the release of those that are

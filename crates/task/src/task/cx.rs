@@ -11,6 +11,8 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::ids::TaskId;
 use asx_kernel::time::Time;
 
+#[cfg(feature = "lab")]
+use crate::backtrace;
 use crate::cancel::node;
 use crate::cancel::view::{CancelView, Check};
 use crate::cancel::wakers::Registration;
@@ -101,6 +103,10 @@ impl Cx {
     ) {
         self.task.set_wait(on, at);
         registration.wait(&self.task, waker);
+        #[cfg(feature = "lab")]
+        if backtrace::is_on() {
+            backtrace::note_wait(&self.task, registration.address(), on, at);
+        }
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked

@@ -1,0 +1,145 @@
+//! What lies around a wait, and who could end it, in lines below the one that tells of it.
+//!
+//! Only the run on record has notes of that; of others nothing is said.
+
+use std::panic::Location;
+
+use asx_runtime::backtrace::{EndNotes, Frame, Side, TaskNotes, Thing, ThingNotes, Use, WaitNotes};
+use asx_runtime::{Activity, RegionInfo, TaskInfo};
+
+use crate::source::expression;
+
+/// Parts of a task around a wait that are told, from the inside out.
+const MOST_FRAMES: usize = 8;
+
+/// Handles and tasks that are told.
+const MOST_ENDS: usize = 6;
+
+/// What tasks are called, and which of them live.
+pub(crate) struct TaskNames<'a> {
+    pub(crate) called: &'a dyn Fn(u64) -> String,
+    pub(crate) lives: &'a dyn Fn(u64) -> bool,
+}
+
+impl TaskNames<'_> {
+    /// A task, and whether it can still do anything.
+    fn task(&self, task: u64) -> String {
+        match task {
+            0 => String::from("what is outside of all tasks"),
+            task if (self.lives)(task) => format!("`{}`", (self.called)(task)),
+            task => format!("`{}`, which has ended,", (self.called)(task)),
+        }
+    }
+}
+
+/// The lines below that of a task.
+pub(crate) fn lines(
+    notes: &TaskNotes,
+    task: &TaskInfo,
+    region: &RegionInfo,
+    names: &TaskNames<'_>,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_told = |wait: &&WaitNotes| {
+        let told = task.waits.filter(|_| !task.stale);
+        told.is_some_and(|(_, at)| at == wait.at)
+    };
+    if task.activity == Activity::Waiting {
+        if let Some(wait) = notes.waits.iter().find(is_told) {
+            around(wait, names, &mut lines);
+        }
+        for wait in notes.waits.iter().filter(|wait| !is_told(wait)) {
+            lines.push(format!("waits for {} at {} as well", wait.on, place(wait.at)));
+            around(wait, names, &mut lines);
+        }
+    }
+    if let Some(at) = notes.spawned {
+        let opened = region.opened.map(|at| format!(", in the scope opened at {at}"));
+        lines.push(format!("spawned at {at}{}", opened.unwrap_or_default()));
+    }
+    lines.iter().map(|line| format!("    {line}")).collect()
+}
+
+/// Who could end a wait, and what is around it.
+fn around(wait: &WaitNotes, names: &TaskNames<'_>, lines: &mut Vec<String>) {
+    if let Some(thing) = &wait.thing {
+        lines.extend(who_could(thing, names));
+    }
+    let frames = wait.frames.iter().take(MOST_FRAMES);
+    lines.extend(frames.map(|Frame { what, at }| match expression(at) {
+        Some(call) => format!("in `{call}` at {at}"),
+        None => format!("in {what} at {at}"),
+    }));
+    match wait.frames.len().saturating_sub(MOST_FRAMES) {
+        0 => {}
+        more => lines.push(format!("and in {more} more around that")),
+    }
+}
+
+/// Words for what a side of something does.
+struct Words {
+    done: &'static str,
+    never: &'static str,
+    /// One of its handles, and several; nothing if there are none.
+    ends: Option<(&'static str, &'static str)>,
+}
+
+fn words(thing: Thing, side: Side) -> Words {
+    let (done, never, ends) = match (thing, side) {
+        (Thing::Channel, Side::Sends) => {
+            ("sent", "nothing was sent so far", Some(("sender", "senders")))
+        }
+        (_, Side::Receives) => {
+            ("received", "nothing was received so far", Some(("receiver", "receivers")))
+        }
+        (Thing::Watch, Side::Sends) => {
+            ("set", "it was not set so far", Some(("setter", "setters")))
+        }
+        (Thing::Broadcast, Side::Sends) => {
+            ("sent", "nothing was sent so far", Some(("publisher", "publishers")))
+        }
+        (Thing::Notify, Side::Sends) => ("notified", "nobody has notified it so far", None),
+    };
+    Words { done, never, ends }
+}
+
+/// Who could end a wait at a channel or a notification, as far as it is known.
+fn who_could(thing: &ThingNotes, names: &TaskNames<'_>) -> Vec<String> {
+    let ThingNotes { last, users, ends, .. } = thing;
+    let Words { done, never, ends: kinds } = words(thing.thing, thing.side);
+    let mut lines = vec![match last {
+        Some(Use { task, at }) => {
+            format!("last {done} by {} at {}", names.task(*task), place(at)).replace(",,", ",")
+        }
+        None => String::from(never),
+    }];
+    let Some((one, several)) = kinds else {
+        if users.len() > 1 {
+            let users: Vec<_> = users.iter().take(MOST_ENDS).map(|it| names.task(*it)).collect();
+            lines.push(format!("{done} so far by {}", users.join(" and by ")));
+        }
+        return lines;
+    };
+    let end = |EndNotes { made, user }: &EndNotes| {
+        let by = match user {
+            Some(user) => format!("used by {}", names.task(*user)),
+            None => String::from("not used so far"),
+        };
+        format!("{by}, made by {} at {}", names.task(made.task), made.at).replace(",,", ",")
+    };
+    match &ends[..] {
+        [] => {}
+        [only] => lines.push(format!("one {one} is left: {}", end(only))),
+        many => {
+            let told: Vec<_> = many.iter().take(MOST_ENDS).map(end).collect();
+            let more = many.len().saturating_sub(MOST_ENDS);
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            lines.push(format!("{} {several} are left: {}{more}", many.len(), told.join("; ")));
+        }
+    }
+    lines
+}
+
+fn place(at: &Location<'static>) -> String {
+    expression(at).map_or_else(|| at.to_string(), |call| format!("{at} (`{call}`)"))
+}
