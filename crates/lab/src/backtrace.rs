@@ -45,12 +45,19 @@ pub(crate) fn lines(
         told.is_some_and(|(_, at)| at == wait.at)
     };
     if task.activity == Activity::Waiting {
-        if let Some(wait) = notes.waits.iter().find(is_told) {
-            around(wait, names, &mut lines);
-        }
-        for wait in notes.waits.iter().filter(|wait| !is_told(wait)) {
-            lines.push(format!("waits for {} at {} as well", wait.on, place(wait.at)));
-            around(wait, names, &mut lines);
+        let (told, others): (Vec<_>, Vec<_>) = notes.waits.iter().partition(is_told);
+        let mut before = Vec::new();
+        for wait in told.iter().chain(&others) {
+            if !is_told(wait) {
+                lines.push(format!("waits for {} at {} as well", wait.on, place(wait.at)));
+            }
+            let who = wait.thing.as_ref().map(|thing| who_could(thing, names)).unwrap_or_default();
+            // The same channel again.
+            if who != before {
+                lines.extend_from_slice(&who);
+            }
+            before = who;
+            lines.extend(around(wait));
         }
     }
     if let Some(at) = notes.spawned {
@@ -60,20 +67,16 @@ pub(crate) fn lines(
     lines.iter().map(|line| format!("    {line}")).collect()
 }
 
-/// Who could end a wait, and what is around it.
-fn around(wait: &WaitNotes, names: &TaskNames<'_>, lines: &mut Vec<String>) {
-    if let Some(thing) = &wait.thing {
-        lines.extend(who_could(thing, names));
-    }
+/// What is around a wait in its task.
+fn around(wait: &WaitNotes) -> Vec<String> {
     let frames = wait.frames.iter().take(MOST_FRAMES);
-    lines.extend(frames.map(|Frame { what, at }| match expression(at) {
+    let told = frames.map(|Frame { what, at }| match expression(at) {
         Some(call) => format!("in `{call}` at {at}"),
         None => format!("in {what} at {at}"),
-    }));
-    match wait.frames.len().saturating_sub(MOST_FRAMES) {
-        0 => {}
-        more => lines.push(format!("and in {more} more around that")),
-    }
+    });
+    let more = wait.frames.len().saturating_sub(MOST_FRAMES);
+    let more = (more > 0).then(|| format!("and in {more} more around that"));
+    told.chain(more).collect()
 }
 
 /// Words for what a side of something does.

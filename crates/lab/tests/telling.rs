@@ -1,12 +1,15 @@
 //! What a report says: the right thing, of the right tasks, and no more than needs be.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 
-use asx_lab::{Found, How, Report, check};
-use asx_runtime::sync::Mutex;
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_lab::{Found, How, Kind, Report, check};
+use asx_runtime::sync::{Mutex, Notify};
+use asx_runtime::{Cancelled, Cx, Scope, channel, join};
 
 fn failure(report: Report) -> Found {
     report.failure.expect("a bug")
@@ -183,4 +186,258 @@ fn a_panic_while_panicking_tells_both() {
     let first = told.find(": the first one").unwrap_or_else(|| panic!("no first in {told}"));
     let second = told.find(": the second one").unwrap_or_else(|| panic!("no second in {told}"));
     assert!(first < second && told.contains("telling.rs:"), "{told}");
+}
+
+/// The lines that a report has below the one of this task, without columns.
+fn below(found: &Found, task: &str) -> Vec<String> {
+    let lines = found.failure.finding.lines();
+    let head = format!("`{task}` (Running) waits for ");
+    let at = lines.iter().position(|line| line.starts_with(&head));
+    let at = at.unwrap_or_else(|| panic!("nothing of {task} in {found}"));
+    let own = lines[at + 1..].iter().take_while(|line| line.starts_with("    "));
+    own.map(|line| without_columns(line.trim_start())).collect()
+}
+
+/// `telling.rs:12:5` as `L12`.
+fn without_columns(line: &str) -> String {
+    let mut parts = line.split("crates/lab/tests/telling.rs:");
+    let mut text = String::from(parts.next().unwrap_or_default());
+    for part in parts {
+        let (row, rest) = part.split_once(':').expect("a column");
+        text += &format!("L{row}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    text
+}
+
+/// Sends twice by a clone, and keeps the sender: who receives waits for ever. The lines at which
+/// the sender is made, the scope opened, tasks spawned, and what they do.
+async fn a_sender_is_kept(cx: Cx) -> Result<(), Cancelled> {
+    let (tx, mut orders) = channel::bounded::<u32>(4);
+    cx.scope(async |s: Scope<Cancelled>| {
+        let feed = tx.clone();
+        s.task("feed").spawn(async move |cx: Cx| {
+            for number in 0..2 {
+                let _ = feed.send(&cx, number).await;
+            }
+            Ok(())
+        });
+        s.task("consumer").spawn(async move |cx: Cx| {
+            while let Ok(_order) = orders.recv(&cx).await {}
+            Ok(())
+        });
+        Ok(())
+    })
+    .await?;
+    drop(tx);
+    Ok(())
+}
+
+/// The line on which this file first says so.
+fn line_of(text: &str) -> usize {
+    let lines = include_str!("telling.rs").lines();
+    1 + lines.take_while(|line| !line.contains(text)).count()
+}
+
+#[test]
+fn a_wait_for_a_message_tells_who_sent_last_and_who_could() {
+    let found = failure(check(a_sender_is_kept).run());
+    let sent = line_of("feed.send(&cx, number)");
+    let made = line_of("let (tx, mut orders)");
+    let spawned = line_of("s.task(\"consumer\")");
+    let opened = made + 1;
+    let expected = [
+        format!("last sent by `feed (main/1)`, which has ended, at L{sent} (`feed.send`)"),
+        format!("one sender is left: not used so far, made by `main` at L{made}"),
+        format!("spawned at L{spawned}, in the scope opened at L{opened}"),
+    ];
+    assert_eq!(below(&found, "consumer (main/2)"), expected, "{found}");
+}
+
+#[test]
+fn a_wait_for_room_tells_who_received_last_and_who_could() {
+    let full = async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.task("sender").spawn(async move |cx: Cx| {
+                for number in 0..4 {
+                    let _ = tx.send(&cx, number).await;
+                }
+                Ok(())
+            });
+            s.task("receiver").spawn(async move |cx: Cx| {
+                let _ = rx.recv(&cx).await;
+                std::mem::forget(rx);
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(full).run());
+    let lines = below(&found, "sender (main/1)");
+    let received = "last received by `receiver (main/2)`, which has ended, at L";
+    assert!(lines[0].starts_with(received) && lines[0].ends_with(" (`rx.recv`)"), "{found}");
+    let end =
+        "one receiver is left: used by `receiver (main/2)`, which has ended, made by `main` at";
+    assert!(lines[1].starts_with(end), "{found}");
+}
+
+#[test]
+fn waits_for_signals_and_values_tell_who_gave_them_last() {
+    let program = async |cx: Cx| {
+        let notify = Arc::new(Notify::new());
+        let (set, mut value) = channel::watch(0);
+        let (publish, mut heard) = channel::broadcast::<u32>(4);
+        let (reply, mut answer) = channel::oneshot::<u32>();
+        cx.scope(async |s: Scope<Cancelled>| {
+            let notified = notify.clone();
+            s.task("notified").spawn(async move |cx: Cx| {
+                notified.notified(&cx).await?;
+                notified.notified(&cx).await
+            });
+            s.task("watches").spawn(async move |cx: Cx| {
+                let _ = value.wait_for(&cx, |value| *value == 2).await;
+                Ok(())
+            });
+            s.task("hears").spawn(async move |cx: Cx| {
+                while heard.recv(&cx).await.is_ok() {}
+                Ok(())
+            });
+            s.task("asks").spawn(async move |cx: Cx| {
+                let _ = answer.recv(&cx).await;
+                Ok(())
+            });
+            s.task("tells").spawn(async move |_cx: Cx| {
+                notify.notify_one();
+                let _ = set.send(1);
+                let _ = publish.clone().send(1);
+                std::mem::forget((set, publish, reply));
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(program).run());
+    let told = [
+        ("notified (main/1)", "last notified by `tells (main/5)`", "notify.notify_one", "spawned"),
+        (
+            "watches (main/2)",
+            "last set by `tells (main/5)`",
+            "set.send",
+            "one setter is left: used",
+        ),
+        ("hears (main/3)", "last sent by `tells (main/5)`", ".send", "one publisher is left: not"),
+        ("asks (main/4)", "nothing was sent so far", "", "one sender is left: not used so far"),
+    ];
+    for (task, first, call, second) in told {
+        let lines = below(&found, task);
+        assert!(lines[0].starts_with(first) && lines[0].contains(call), "{task}: {found}");
+        assert!(lines[1].starts_with(second), "{task}: {found}");
+    }
+    // The place is that of who waits, and not within `wait_for`.
+    assert!(found.to_string().contains("(`value.wait_for`)"), "{found}");
+}
+
+#[test]
+fn a_wait_is_told_with_the_parts_of_its_task_around_it() {
+    let program = async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        let (other, mut unheard) = channel::bounded::<u32>(1);
+        let both = join(
+            &cx,
+            async |cx| {
+                let scope = cx.scope(async |_: Scope<Cancelled>| {
+                    let _ = cx.shield(async |cx| rx.recv(cx).await).await;
+                    Ok(())
+                });
+                scope.await
+            },
+            async |cx| unheard.recv(cx).await,
+        );
+        let _ = both.await;
+        drop((tx, other));
+    };
+    let found = failure(check(program).run());
+    let lines = below(&found, "main");
+    let calls = ["one sender", "in `join`", "waits for a message", "one sender", "in `cx.shield`"];
+    let calls = calls.into_iter().chain(["in `cx.scope`", "in `join`"]);
+    let mut lines = lines.iter();
+    for call in calls {
+        let is_there = lines.any(|line| line.starts_with(call));
+        assert!(is_there, "{call} in {found}");
+    }
+    // Those of asx itself are not among them.
+    assert!(!found.to_string().contains("crates/task/"), "{found}");
+}
+
+/// Polls something once: whether it is done.
+async fn is_done<F: Future>(mut future: Pin<&mut F>) -> bool {
+    poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
+}
+
+#[test]
+fn a_slot_that_is_kept_and_not_polled_is_told_as_that() {
+    let program = async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.task("sender").spawn(async move |cx: Cx| {
+                let _ = tx.send(&cx, 0).await;
+                let mut first = Box::pin(tx.reserve(&cx));
+                if !is_done(first.as_mut()).await {
+                    let _ = tx.send(&cx, 1).await;
+                }
+                Ok(())
+            });
+            s.task("receiver").spawn(async move |cx: Cx| {
+                while rx.next(&cx).await?.is_some() {}
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(program).run());
+    let message = "`sender (main/1)` waits for room in a channel, which was given to a future of \
+                   `sender (main/1)` that is not polled (asked for at ";
+    assert!(found.failure.finding.message.starts_with(message), "{found}");
+    let given = "`sender (main/1)` was given room in a channel for its wait at ";
+    assert!(found.failure.finding.lines().iter().any(|line| line.starts_with(given)), "{found}");
+}
+
+#[test]
+fn a_kept_slot_is_not_blamed_for_a_circle_that_it_has_no_part_in() {
+    let program = async |cx: Cx| {
+        let (tx, mut rx) = channel::bounded::<u32>(1);
+        let locks = Arc::new([Mutex::new(()), Mutex::new(())]);
+        cx.scope(async |s: Scope<Cancelled>| {
+            for me in 0..2_usize {
+                let locks = locks.clone();
+                let tx = tx.clone();
+                s.task(if me == 0 { "one" } else { "two" }).spawn(async move |cx: Cx| {
+                    let mut slot = Box::pin(tx.reserve(&cx));
+                    let _ = is_done(slot.as_mut()).await;
+                    let _own = locks[me].lock(&cx).await?;
+                    cx.yield_now().await;
+                    let _other = locks[1 - me].lock(&cx).await?;
+                    Ok(())
+                });
+            }
+            s.task("sender").spawn(async move |cx: Cx| {
+                let _ = tx.send(&cx, 1).await;
+                let _ = tx.send(&cx, 2).await;
+                Ok(())
+            });
+            s.task("receiver").spawn(async move |cx: Cx| {
+                while rx.next(&cx).await?.is_some() {}
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(program).run());
+    let finding = &found.failure.finding;
+    assert_eq!(finding.kind, Kind::Deadlock, "{found}");
+    assert!(finding.message.ends_with("wait for each other"), "{found}");
 }
