@@ -33,11 +33,25 @@ impl Standstill {
     fn meet(&self, circle: &[u64]) -> String {
         match circle {
             [alone] => format!("{} waits for itself", self.name(*alone)),
-            several => {
-                let names: Vec<_> = several.iter().map(|task| self.name(*task)).collect();
-                let (last, before) = names.split_last().map_or((&"", &[][..]), |parts| parts);
-                format!("{} and {last} wait for each other", before.join(", "))
-            }
+            several => format!("{} wait for each other", self.list(several)),
+        }
+    }
+
+    /// Those who wait for no task that is known, which is why the others wait; of many none is
+    /// named.
+    fn unaided(&self) -> String {
+        let unaided = self.waiters.iter().filter(|waiter| waiter.on().next().is_none());
+        let tasks: Vec<_> = unaided.map(|waiter| waiter.task.id).collect();
+        if (1..=3).contains(&tasks.len()) { self.list(&tasks) } else { String::from("them") }
+    }
+
+    /// `a`, `b` and `c`.
+    fn list(&self, tasks: &[u64]) -> String {
+        let names: Vec<_> = tasks.iter().map(|task| self.name(*task)).collect();
+        match names.split_last() {
+            None => String::new(),
+            Some((only, [])) => String::from(*only),
+            Some((last, before)) => format!("{} and {last}", before.join(", ")),
         }
     }
 
@@ -50,7 +64,7 @@ impl Standstill {
 /// What those that wait have in common.
 pub(crate) fn explain(all: &Standstill) -> Finding {
     special(all, false).unwrap_or_else(|| {
-        let message = "all tasks wait, and nobody is left to wake them";
+        let message = format!("all tasks wait, and nobody is left to wake {}", all.unaided());
         Finding::new(Kind::Deadlock, message).with_detail(&lines(all))
     })
 }
