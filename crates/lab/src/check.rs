@@ -506,6 +506,7 @@ where
     B: Future<Output: Judged>,
 {
     /// Runs it.
+    #[track_caller]
     pub fn run(&self) -> Report {
         Search::new(self).all()
     }
@@ -518,6 +519,7 @@ where
     /// let program = check(async |cx: Cx| cx.yield_now().await);
     /// assert_eq!(program.record(7), program.record(7));
     /// ```
+    #[track_caller]
     pub fn record(&self, seed: u64) -> Trace {
         Search::new(self).recorded(seed)
     }
@@ -559,6 +561,7 @@ where
     }
 
     /// Runs the schedule of a token as reports have it, with the mark of its test.
+    #[track_caller]
     fn replay_marked(&self, token: &str) -> Result<Report, String> {
         let (token, mark) = match token.find('.') {
             Some(at) => token.split_at(at),
@@ -576,6 +579,7 @@ where
     }
 
     /// Runs the one schedule that a token names.
+    #[track_caller]
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
         let (schedule, points) = Schedule::with_points(token)?;
         Ok(Search::new(self).at(points).replay(schedule))

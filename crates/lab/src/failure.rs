@@ -225,7 +225,7 @@ pub struct Failure {
     pub finding: Finding,
     /// In which poll, from 1.
     pub step: u64,
-    /// The task that was polled, of a panic.
+    /// The task that was polled, of a panic; the one that failed, of an error.
     pub task: Option<String>,
     /// Where in the source, of a panic.
     pub place: Option<String>,

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use asx_lab::{Found, How, Kind, Report, check};
-use asx_runtime::sync::{Mutex, Notify};
+use asx_runtime::sync::{Mutex, Notify, Semaphore};
 use asx_runtime::{Cancelled, Cx, Scope, channel, join};
 
 fn failure(report: Report) -> Found {
@@ -152,6 +152,8 @@ fn a_check_inside_a_check_is_named_as_that() {
     let found = failure(check(async |_cx: Cx| drop(check(inner).run())).run());
     let message = &found.failure.finding.message;
     assert!(message.starts_with("a check inside a program that is being checked"), "{found}");
+    let place = found.failure.place.as_deref().unwrap_or_default();
+    assert!(place.starts_with("crates/lab/tests/telling.rs:"), "{found}");
     // And it is over with it: the next check is one like any other.
     assert!(check(inner).run().failure.is_none());
 }
@@ -440,4 +442,73 @@ fn a_kept_slot_is_not_blamed_for_a_circle_that_it_has_no_part_in() {
     let finding = &found.failure.finding;
     assert_eq!(finding.kind, Kind::Deadlock, "{found}");
     assert!(finding.message.ends_with("wait for each other"), "{found}");
+}
+
+/// A task in a scope in a task fails.
+async fn fails_deep_inside(cx: Cx) -> Result<(), Failed> {
+    cx.scope(async |s: Scope<Failed>| {
+        s.task("outer").spawn(async move |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Failed>| {
+                s.task("idle").spawn(async |cx: Cx| Ok(cx.sleep(Duration::from_secs(1)).await?));
+                s.task("culprit").spawn(async |_cx: Cx| Err::<(), _>(Failed("no money")));
+                Ok(())
+            });
+            scope.await
+        });
+        Ok(())
+    })
+    .await
+}
+
+#[derive(Debug)]
+struct Failed(&'static str);
+
+impl From<Cancelled> for Failed {
+    fn from(_: Cancelled) -> Self {
+        Failed("asked to stop")
+    }
+}
+
+#[test]
+fn an_error_names_the_task_that_failed_first() {
+    let found = failure(check(fails_deep_inside).run());
+    assert_eq!(found.failure.task.as_deref(), Some("culprit (main/1/2)"), "{found}");
+    assert!(found.to_string().contains(": Failed(\"no money\")\n"), "{found}");
+    // A program that goes on after an error fails for another reason.
+    let goes_on = async |cx: Cx| {
+        let _ = fails_deep_inside(cx.clone()).await;
+        cx.scope(async |_: Scope<Failed>| Err::<(), _>(Failed("no time"))).await
+    };
+    let found = failure(check(goes_on).run());
+    assert_eq!(found.failure.task, None, "{found}");
+    let first = "`culprit (main/1/2)` was the first task that ended with an error";
+    assert_eq!(found.failure.finding.lines(), [first], "{found}");
+}
+
+/// Takes a permit again and again, which never waits, until another task sets a flag.
+async fn a_loop_of_operations(cx: Cx) -> Result<(), Cancelled> {
+    let is_set = Arc::new(AtomicU32::new(0));
+    let permits = Arc::new(Semaphore::new(1));
+    cx.scope(async |s: Scope<Cancelled>| {
+        let looks = is_set.clone();
+        s.task("loops").spawn(async move |cx: Cx| {
+            while looks.load(Relaxed) == 0 {
+                let _permit = permits.acquire(&cx).await;
+            }
+            Ok(())
+        });
+        s.task("sets").spawn(async move |cx: Cx| {
+            cx.yield_now().await;
+            is_set.store(1, Relaxed);
+            Ok(())
+        });
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_loop_that_uses_up_its_operations_lets_others_go_on() {
+    let report = check(a_loop_of_operations).run();
+    assert!(report.failure.is_none(), "{report}");
 }
