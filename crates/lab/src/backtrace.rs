@@ -2,6 +2,7 @@
 //!
 //! Only the run on record has notes of that; of others nothing is said.
 
+use std::collections::BTreeMap;
 use std::panic::Location;
 
 use asx_runtime::backtrace::{EndNotes, Frame, Side, TaskNotes, Thing, ThingNotes, Use, WaitNotes};
@@ -30,6 +31,42 @@ impl TaskNames<'_> {
             task => format!("`{}`, which has ended,", (self.called)(task)),
         }
     }
+}
+
+/// What there is to tell of a task.
+pub(crate) struct Told {
+    /// In backticks.
+    pub(crate) name: String,
+    pub(crate) waits: String,
+    /// The lines below that.
+    pub(crate) below: Vec<String>,
+}
+
+/// More tasks than this of which the same is told are told together.
+const ALIKE: usize = 4;
+
+/// What there is to tell of tasks, in lines; what is the same of many only once.
+pub(crate) fn in_lines(all: Vec<Told>) -> String {
+    let mut lines = Vec::new();
+    let mut alike: BTreeMap<(&str, &[String]), Vec<&str>> = BTreeMap::new();
+    for told in &all {
+        alike.entry((&told.waits, &told.below)).or_default().push(&told.name);
+    }
+    for Told { name, waits, below } in &all {
+        let names = &alike[&(waits.as_str(), below.as_slice())];
+        let is_crowd = names.len() > ALIKE;
+        if is_crowd && names[0] != name {
+            continue;
+        }
+        lines.push(format!("{name} {waits}"));
+        lines.extend_from_slice(below);
+        if is_crowd {
+            let others = &names[1..];
+            let first = others[..ALIKE - 1].join(", ");
+            lines.push(format!("    and the same of {} others: {first}, ..", others.len()));
+        }
+    }
+    lines.join("\n")
 }
 
 /// The lines below that of a task.
@@ -145,4 +182,31 @@ fn who_could(thing: &ThingNotes, names: &TaskNames<'_>) -> Vec<String> {
 
 fn place(at: &Location<'static>) -> String {
     expression(at).map_or_else(|| at.to_string(), |call| format!("{at} (`{call}`)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_the_same_of_many_is_told_once() {
+        let told = |name: &str, waits: &str| Told {
+            name: format!("`{name}`"),
+            waits: waits.into(),
+            below: vec![String::from("    spawned there")],
+        };
+        let many = (1..=6).map(|nth| told(&format!("main/{nth}"), "waits"));
+        let text = in_lines([told("main", "is busy")].into_iter().chain(many).collect());
+        let lines: Vec<_> = text.lines().collect();
+        let expected = [
+            "`main` is busy",
+            "    spawned there",
+            "`main/1` waits",
+            "    spawned there",
+            "    and the same of 5 others: `main/2`, `main/3`, `main/4`, ..",
+        ];
+        assert_eq!(lines, expected);
+        let few = in_lines((1..=4).map(|nth| told(&format!("main/{nth}"), "waits")).collect());
+        assert_eq!(few.lines().count(), 8);
+    }
 }

@@ -17,7 +17,6 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::Write;
-use std::iter::once;
 use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ use asx_runtime::{
     backtrace as notes, footprint, waits,
 };
 
-use crate::backtrace::{self, TaskNames};
+use crate::backtrace::{self, TaskNames, Told};
 use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::fiber;
@@ -461,26 +460,27 @@ impl Parts {
         let live: BTreeSet<u64> = tasks().map(|(_, task)| task.id).collect();
         let names =
             TaskNames { called: &|task| state.called(task), lives: &|task| live.contains(&task) };
-        let lines = tasks().flat_map(|(region, task)| {
-            let below = backtrace::lines(&notes::of_task(task.id), task, region, &names);
-            once(waits(&state.called(task.id), task)).chain(below)
+        let told = tasks().map(|(region, task)| Told {
+            name: format!("`{}`", state.called(task.id)),
+            waits: waits(task),
+            below: backtrace::lines(&notes::of_task(task.id), task, region, &names),
         });
-        lines.collect::<Vec<_>>().join("\n")
+        backtrace::in_lines(told.collect())
     }
 }
 
 /// What a task waits for, in words.
-fn waits(called: &str, task: &TaskInfo) -> String {
+fn waits(task: &TaskInfo) -> String {
     let state = task.state.name();
     match (task.activity, task.waits) {
-        (Activity::Running, _) => format!("`{called}` ({state}) is running"),
-        (Activity::Runnable, _) => format!("`{called}` ({state}) can run"),
+        (Activity::Running, _) => format!("({state}) is running"),
+        (Activity::Runnable, _) => format!("({state}) can run"),
         (Activity::Waiting, Some((on, at))) => {
             let on = task.socket.as_deref().unwrap_or(on);
             let what = expression(at).map_or_else(String::new, |what| format!(" (`{what}`)"));
-            format!("`{called}` ({state}) waits for {on} at {at}{what}")
+            format!("({state}) waits for {on} at {at}{what}")
         }
-        (Activity::Waiting, None) => format!("`{called}` ({state}) waits for what asx can't see"),
+        (Activity::Waiting, None) => format!("({state}) waits for what asx can't see"),
     }
 }
 

@@ -269,11 +269,29 @@ impl Watch {
     }
 }
 
+/// More tasks than this in a scope that somebody waits for have one line.
+const CROWD: usize = 4;
+
 /// Who waits for whom, a line each.
 fn lines(all: &Standstill) -> String {
     let mut text = String::new();
     for waiter in &all.waiters {
+        let closes = waiter.on().filter(|on| matches!(on, On::Close(_))).count();
+        if closes > CROWD {
+            let inside = waiter.on().filter(|on| matches!(on, On::Close(_))).take(CROWD - 1);
+            let inside: Vec<_> = inside.map(|on| all.name(on.task())).collect();
+            let _ = writeln!(
+                text,
+                "{} waits for a scope with {} and {} more in it to close",
+                all.name(waiter.task.id),
+                inside.join(", "),
+                closes - inside.len()
+            );
+        }
         for on in waiter.on().chain(waiter.kept_from.iter().copied()) {
+            if closes > CROWD && matches!(on, On::Close(_)) {
+                continue;
+            }
             let from = all.name(waiter.task.id);
             let to = all.name(on.task());
             let _ = match on {

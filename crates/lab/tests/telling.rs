@@ -461,7 +461,7 @@ async fn fails_deep_inside(cx: Cx) -> Result<(), Failed> {
 }
 
 #[derive(Debug)]
-struct Failed(&'static str);
+struct Failed(#[allow(dead_code, reason = "a report tells it")] &'static str);
 
 impl From<Cancelled> for Failed {
     fn from(_: Cancelled) -> Self {
@@ -511,4 +511,31 @@ async fn a_loop_of_operations(cx: Cx) -> Result<(), Cancelled> {
 fn a_loop_that_uses_up_its_operations_lets_others_go_on() {
     let report = check(a_loop_of_operations).run();
     assert!(report.failure.is_none(), "{report}");
+}
+
+#[test]
+fn what_is_the_same_of_a_crowd_is_told_once() {
+    let program = async |cx: Cx| {
+        let (tx, rx) = channel::mpmc::<u32>(1);
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            for _ in 0..50 {
+                let rx = rx.clone();
+                s.spawn(async move |cx: Cx| {
+                    let _ = rx.recv(&cx).await;
+                    Ok(())
+                });
+            }
+            Ok(())
+        });
+        let _ = scope.await;
+        drop(tx);
+    };
+    let found = failure(check(program).run());
+    let lines = found.failure.finding.lines();
+    let others = "    and the same of 49 others: `main/2`, `main/3`, `main/4`, ..";
+    assert!(lines.iter().any(|line| line == others), "{found}");
+    let scope =
+        "`main` waits for a scope with `main/1`, `main/2`, `main/3` and 47 more in it to close";
+    assert!(lines.iter().any(|line| line == scope), "{found}");
+    assert!(lines.len() < 10, "{found}");
 }

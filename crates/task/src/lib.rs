@@ -61,6 +61,8 @@ pub mod testing;
 pub mod time;
 mod wait;
 mod wait_list;
+#[cfg(feature = "lab")]
+mod wait_notes;
 pub mod waits;
 mod why;
 

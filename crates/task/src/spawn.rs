@@ -182,8 +182,8 @@ where
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     let entry = unsafe { Runnable::new(header) };
     #[cfg(feature = "lab")]
-    if crate::backtrace::is_on() {
-        crate::backtrace::note_spawn(entry.header().id(), plan.at);
+    if crate::wait_notes::is_on() {
+        crate::wait_notes::note_spawn(entry.header().id(), plan.at);
     }
     let entry = match adopted {
         Ok(()) if !panicked => {

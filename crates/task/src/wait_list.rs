@@ -35,6 +35,7 @@ pub(crate) fn leaked(_: usize) {}
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::collections::BTreeMap;
     use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -287,9 +288,9 @@ mod on {
     pub(crate) fn take_back(number: u64) {
         LIST.with_borrow_mut(|list| {
             let entry = list.entries.iter_mut().rfind(|entry| entry.number == number);
-            match entry.map(|entry| &mut entry.what) {
-                Some(What::Room { granted, .. } | What::Message { granted }) => *granted = false,
-                _ => {}
+            let what = entry.map(|entry| &mut entry.what);
+            if let Some(What::Room { granted, .. } | What::Message { granted }) = what {
+                *granted = false;
             }
         });
     }
@@ -344,53 +345,53 @@ mod on {
 
     /// What the regions know, and who waits for whom.
     pub(crate) fn with_needs(survey: Survey) -> Vec<Waiter> {
-        let Survey { mut tasks, mut needs, bodies } = survey;
+        let Survey { mut tasks, needs, bodies } = survey;
+        let places = tasks.iter().enumerate().map(|(at, waiter)| (waiter.task.id, at));
+        let places: BTreeMap<u64, usize> = places.collect();
+        for (task, need) in needs {
+            if let Some(at) = places.get(&task) {
+                tasks[*at].needs.push(need);
+            }
+        }
         LIST.with_borrow(|list| {
             let entries = &list.entries;
-            let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
-            needs.extend(entries.iter().enumerate().filter_map(own));
-            for waiter in &mut tasks {
-                let id = waiter.task.id;
-                let own = || entries.iter().filter(|entry| entry.task == id);
-                waiter.kept_from = own().flat_map(|entry| kept_from(entries, entry)).collect();
-                waiter.given = own().filter_map(Entry::given).collect();
+            let granted: Vec<&Entry> = entries.iter().filter(|it| it.given().is_some()).collect();
+            for (at, entry) in entries.iter().enumerate() {
+                let Some(place) = places.get(&entry.task) else { continue };
+                let waiter = &mut tasks[*place];
+                waiter.needs.extend(need(entries, at));
+                waiter.kept_from.extend(granted.iter().filter_map(|it| kept_from(entry, it)));
+                waiter.given.extend(entry.given());
             }
         });
-        for waiter in &mut tasks {
-            let id = waiter.task.id;
-            let own = needs.iter().filter(|(from, _)| *from == id);
-            waiter.needs = own.map(|(_, need)| need.clone()).collect();
-            let own = bodies.iter().filter(|(body, _)| *body == id);
-            let for_cancels = own.map(|(_, wakers)| wakers).sum();
-            waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
+        for (body, wakers) in bodies {
+            if let Some(at) = places.get(&body) {
+                tasks[*at].wakers = tasks[*at].wakers.saturating_sub(wakers);
+            }
         }
         tasks
     }
 
-    /// What keeps a wait at a channel from its end: room or messages that were given to futures
-    /// which have not been polled since.
-    fn kept_from(entries: &[Entry], wait: &Entry) -> Vec<On> {
-        let keeps = |other: &Entry| {
-            let task = other.task;
-            match (wait.what, other.what, other.given()?) {
-                (What::Room { granted: false, .. }, What::Room { .. }, Given::Room(at)) => {
-                    (other.pool == wait.pool).then_some(On::LookForRoom(task, at))
+    /// What keeps a wait at a channel from its end, if it is that: room or a message that was given
+    /// to a future which has not been polled since.
+    fn kept_from(wait: &Entry, other: &Entry) -> Option<On> {
+        let task = other.task;
+        let given = other.given()?;
+        match (wait.what, other.what) {
+            (What::Room { messages, granted: false }, _) => match given {
+                Given::Room(at) if other.pool == wait.pool => Some(On::LookForRoom(task, at)),
+                // Of several receivers, which wait for permits, it is one of these.
+                Given::Message(at) | Given::Permit(at) if other.pool == messages => {
+                    Some(On::LookToTake(task, at))
                 }
-                // The message may be one of several receivers, which wait for permits.
-                (
-                    What::Room { messages, granted: false },
-                    _,
-                    Given::Message(at) | Given::Permit(at),
-                ) => (other.pool == messages).then_some(On::LookToTake(task, at)),
-                (
-                    What::Message { granted: false } | What::Waits { .. },
-                    What::Room { messages, .. },
-                    Given::Room(at),
-                ) => (messages == wait.pool).then_some(On::LookToSend(task, at)),
                 _ => None,
-            }
-        };
-        entries.iter().filter_map(keeps).collect()
+            },
+            (
+                What::Message { granted: false } | What::Waits { .. },
+                What::Room { messages, .. },
+            ) if messages == wait.pool => Some(On::LookToSend(task, other.at?)),
+            _ => None,
+        }
     }
 
     /// What ends a wait for permits, if that is what the entry is: the release of those that are

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::TryRecvError;
-use asx_task::backtrace::{End, Side, Thing};
+use asx_task::backtrace::{Endpoint, Side, Thing};
 use asx_task::operation::{Wait, guard};
 use asx_task::waits::Key;
 use asx_task::{CancelSafe, Cx, footprint};
@@ -128,13 +128,13 @@ impl<T> HasPool for Shared<T> {
 /// are dropped, and every sender is told.
 pub struct SharedReceiver<T> {
     pub(super) shared: Arc<Shared<T>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> SharedReceiver<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     fn new(shared: Arc<Shared<T>>) -> SharedReceiver<T> {
-        let end = End::new(&shared.usage, Side::Receives);
+        let end = Endpoint::new(&shared.usage, Side::Receives);
         SharedReceiver { shared, end }
     }
 }

@@ -6,7 +6,7 @@ use std::mem;
 
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
-use asx_task::backtrace::{End, Side};
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::Disconnected;
@@ -119,13 +119,13 @@ pub struct OwnedPermit<T> {
     /// What dropping it means.
     dropped: Resolution,
     #[allow(dead_code, reason = "what matters is when it is dropped")]
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> OwnedPermit<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>, id: u64) -> Self {
-        let end = End::new(&shared.usage, Side::Sends);
+        let end = Endpoint::new(&shared.usage, Side::Sends);
         OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort, end }
     }
 
@@ -135,7 +135,7 @@ impl<T> OwnedPermit<T> {
         id: Result<u64, Status>,
     ) -> Result<Self, Status> {
         let id = id.inspect_err(|_| shared.give_up_slot())?;
-        let end = End::new(&shared.usage, Side::Sends);
+        let end = Endpoint::new(&shared.usage, Side::Sends);
         Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak, end })
     }
 

@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use asx_kernel::channel::TryRecvError;
 use asx_task::Cx;
-use asx_task::backtrace::{End, Side};
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::recv::{Next, Recv, RecvMany};
@@ -17,13 +17,13 @@ use crate::prim::Arc;
 /// every sender.
 pub struct Receiver<T> {
     pub(super) shared: Arc<Shared<T>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Receiver<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>) -> Receiver<T> {
-        let end = End::new(&shared.usage, Side::Receives);
+        let end = Endpoint::new(&shared.usage, Side::Receives);
         Receiver { shared, end }
     }
 

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use asx_kernel::channel::{TryReserveError, TryReserveManyError, TrySendError};
 use asx_task::Cx;
-use asx_task::backtrace::{End, Side};
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::closed::UntilClosed;
@@ -18,13 +18,13 @@ use crate::prim::Arc;
 /// the last is gone, its permits and waiting reservations included.
 pub struct Sender<T> {
     pub(super) shared: Arc<Shared<T>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Sender<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>) -> Sender<T> {
-        let end = End::new(&shared.usage, Side::Sends);
+        let end = Endpoint::new(&shared.usage, Side::Sends);
         Sender { shared, end }
     }
 
@@ -257,7 +257,7 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// A sender that was not counted; see [`forget`](Sender::forget).
     pub(crate) fn uncounted(shared: &Arc<Shared<T>>) -> Sender<T> {
-        Sender { shared: shared.clone(), end: End::NOTHING }
+        Sender { shared: shared.clone(), end: Endpoint::NOTHING }
     }
 
     /// Ends a sender that was not counted.

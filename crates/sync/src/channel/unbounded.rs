@@ -9,7 +9,7 @@ use asx_task::Cx;
 use super::shared::Shared;
 use super::{Disconnected, Receiver, UntilClosed};
 use crate::prim::Arc;
-use asx_task::backtrace::{End, Side};
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 /// A channel that takes any number of messages.
@@ -30,13 +30,13 @@ pub fn unbounded<T>() -> (UnboundedSender<T>, Receiver<T>) {
 /// The sending side; a clone is a further one.
 pub struct UnboundedSender<T> {
     pub(super) shared: Arc<Shared<T>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> UnboundedSender<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>) -> UnboundedSender<T> {
-        let end = End::new(&shared.usage, Side::Sends);
+        let end = Endpoint::new(&shared.usage, Side::Sends);
         UnboundedSender { shared, end }
     }
 }

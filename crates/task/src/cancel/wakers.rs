@@ -218,8 +218,8 @@ impl Registration {
     fn take_back(&mut self) {
         context::end_wait(self.address());
         #[cfg(feature = "lab")]
-        if crate::backtrace::is_on() {
-            crate::backtrace::note_wait_over(self.address());
+        if crate::wait_notes::is_on() {
+            crate::wait_notes::note_wait_over(self.address());
         }
         if self.take_yield() || self.take_none() {
             return;

@@ -11,8 +11,6 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::ids::TaskId;
 use asx_kernel::time::Time;
 
-#[cfg(feature = "lab")]
-use crate::backtrace;
 use crate::cancel::node;
 use crate::cancel::view::{CancelView, Check};
 use crate::cancel::wakers::Registration;
@@ -26,6 +24,8 @@ use crate::task::cell::TaskRef;
 use crate::task::context;
 use crate::task::outcome::Cancelled;
 use crate::wait::Wait;
+#[cfg(feature = "lab")]
+use crate::wait_notes;
 
 /// A task's context: time, spawning and the cancel state come through it.
 ///
@@ -104,8 +104,9 @@ impl Cx {
         self.task.set_wait(on, at);
         registration.wait(&self.task, waker);
         #[cfg(feature = "lab")]
-        if backtrace::is_on() {
-            backtrace::note_wait(&self.task, registration.address(), on, at);
+        if wait_notes::is_on() {
+            let frames = context::frames(&self.task);
+            wait_notes::note_wait(self.task.id(), registration.address(), on, at, frames);
         }
     }
 

@@ -21,7 +21,7 @@ pub use closed::UntilUnheard;
 pub use error::{ListenError, TryListenError};
 use ring::{Common, Ring};
 
-use asx_task::backtrace::{End, Side, Thing, Usage};
+use asx_task::backtrace::{Endpoint, Side, Thing, Usage};
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cx, footprint};
 
@@ -46,14 +46,14 @@ pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
     assert!(capacity > 0, "{}", super::ZeroCapacity);
     let ring = Arc::new(Mutex::new(Ring::new(capacity)));
     let usage = Usage::new();
-    let publisher = Publisher { ring: ring.clone(), end: End::new(&usage, Side::Sends) };
-    (publisher, Subscriber { ring, next: 0, end: End::new(&usage, Side::Receives) })
+    let publisher = Publisher { ring: ring.clone(), end: Endpoint::new(&usage, Side::Sends) };
+    (publisher, Subscriber { ring, next: 0, end: Endpoint::new(&usage, Side::Receives) })
 }
 
 /// A sending side; a clone is a further one.
 pub struct Publisher<T> {
     pub(super) ring: Arc<Mutex<Ring<T>>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Publisher<T> {
@@ -155,7 +155,7 @@ pub struct Subscriber<T> {
     pub(super) ring: Arc<Mutex<Ring<T>>>,
     /// The number of the next message.
     pub(super) next: u64,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Subscriber<T> {
@@ -192,7 +192,7 @@ impl<T> Subscriber<T> {
         lock(&self.ring).publishers == 0
     }
 
-    fn join(ring: &Arc<Mutex<Ring<T>>>, end: End) -> Subscriber<T> {
+    fn join(ring: &Arc<Mutex<Ring<T>>>, end: Endpoint) -> Subscriber<T> {
         let next = {
             let mut ring = lock(ring);
             ring.subscribers += 1;

@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::sync::Arc as Snapshot;
 
 use asx_task::Cx;
-use asx_task::backtrace::{End, Side, Usage};
+use asx_task::backtrace::{Endpoint, Side, Usage};
 use asx_task::footprint;
 use asx_task::operation;
 
@@ -44,8 +44,8 @@ pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
         closed: Line::default(),
     }));
     let usage = Usage::new();
-    let setter = Setter { state: state.clone(), end: End::new(&usage, Side::Sends) };
-    (setter, Watcher { state, seen: 0, end: End::new(&usage, Side::Receives) })
+    let setter = Setter { state: state.clone(), end: Endpoint::new(&usage, Side::Sends) };
+    (setter, Watcher { state, seen: 0, end: Endpoint::new(&usage, Side::Receives) })
 }
 
 pub(super) struct State<T> {
@@ -73,7 +73,7 @@ impl<T> State<T> {
 /// A side that sets the value; a clone is a further one.
 pub struct Setter<T> {
     pub(super) state: Arc<Mutex<State<T>>>,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Setter<T> {
@@ -241,7 +241,7 @@ pub struct Watcher<T> {
     pub(super) state: Arc<Mutex<State<T>>>,
     /// The version seen last.
     pub(super) seen: u64,
-    end: End,
+    end: Endpoint,
 }
 
 impl<T> Watcher<T> {
@@ -348,7 +348,11 @@ impl<T> Watcher<T> {
     }
 
     /// Adds a watcher that has seen the version `seen` tells.
-    fn join(state: &Arc<Mutex<State<T>>>, end: End, seen: impl FnOnce(&State<T>) -> u64) -> Self {
+    fn join(
+        state: &Arc<Mutex<State<T>>>,
+        end: Endpoint,
+        seen: impl FnOnce(&State<T>) -> u64,
+    ) -> Self {
         let seen = {
             let mut state = lock(state);
             state.watchers += 1;
