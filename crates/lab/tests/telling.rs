@@ -411,27 +411,58 @@ fn a_slot_that_is_kept_and_not_polled_is_told_as_that() {
 fn a_kept_slot_is_not_blamed_for_a_circle_that_it_has_no_part_in() {
     let program = async |cx: Cx| {
         let (tx, mut rx) = channel::bounded::<u32>(1);
+        let _ = tx.try_send(0);
         let locks = Arc::new([Mutex::new(()), Mutex::new(())]);
+        let [first, second] = [locks.clone(), locks];
         cx.scope(async |s: Scope<Cancelled>| {
-            for me in 0..2_usize {
-                let locks = locks.clone();
-                let tx = tx.clone();
-                s.task(if me == 0 { "one" } else { "two" }).spawn(async move |cx: Cx| {
-                    let mut slot = Box::pin(tx.reserve(&cx));
-                    let _ = is_done(slot.as_mut()).await;
-                    let _own = locks[me].lock(&cx).await?;
-                    cx.yield_now().await;
-                    let _other = locks[1 - me].lock(&cx).await?;
-                    Ok(())
-                });
-            }
-            s.task("sender").spawn(async move |cx: Cx| {
-                let _ = tx.send(&cx, 1).await;
-                let _ = tx.send(&cx, 2).await;
+            let keeps = tx.clone();
+            s.task("one").spawn(async move |cx: Cx| {
+                let mut slot = Box::pin(keeps.reserve(&cx));
+                assert!(!is_done(slot.as_mut()).await, "it is full");
+                let _own = first[0].lock(&cx).await?;
+                cx.sleep(Duration::from_secs(1)).await?;
+                let _other = first[1].lock(&cx).await?;
                 Ok(())
             });
-            s.task("receiver").spawn(async move |cx: Cx| {
-                while rx.next(&cx).await?.is_some() {}
+            s.task("two").spawn(async move |cx: Cx| {
+                let _own = second[1].lock(&cx).await?;
+                cx.sleep(Duration::from_secs(1)).await?;
+                let _other = second[0].lock(&cx).await?;
+                Ok(())
+            });
+            s.task("others").spawn(async move |cx: Cx| {
+                cx.sleep(Duration::from_millis(1)).await?;
+                let _ = rx.recv(&cx).await;
+                let _ = tx.send(&cx, 1).await;
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(program).exact_time().run());
+    let finding = &found.failure.finding;
+    assert_eq!(finding.kind, Kind::Deadlock, "{found}");
+    assert_eq!(finding.message, "`one (main/1)` and `two (main/2)` wait for each other", "{found}");
+    let given = "`one (main/1)` was given room in a channel for its wait at ";
+    assert!(finding.lines().iter().any(|line| line.starts_with(given)), "{found}");
+}
+
+#[test]
+fn a_wait_that_is_over_is_not_told() {
+    let program = async |cx: Cx| {
+        let (tx, mut first) = channel::bounded::<u32>(1);
+        let (kept, mut second) = channel::bounded::<u32>(1);
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.task("waits").spawn(async move |cx: Cx| {
+                let over = Box::pin(async { first.recv(&cx).await });
+                let _ = over.await;
+                let _ = second.recv(&cx).await;
+                Ok(())
+            });
+            s.task("sends").spawn(async move |cx: Cx| {
+                let _ = tx.send(&cx, 1).await;
+                std::mem::forget(kept);
                 Ok(())
             });
             Ok(())
@@ -439,9 +470,9 @@ fn a_kept_slot_is_not_blamed_for_a_circle_that_it_has_no_part_in() {
         .await
     };
     let found = failure(check(program).run());
-    let finding = &found.failure.finding;
-    assert_eq!(finding.kind, Kind::Deadlock, "{found}");
-    assert!(finding.message.ends_with("wait for each other"), "{found}");
+    let lines = below(&found, "waits (main/1)");
+    assert_eq!(lines[0], "nothing was sent so far", "{found}");
+    assert!(!lines.iter().any(|line| line.ends_with("as well")), "{found}");
 }
 
 /// A task in a scope in a task fails.
