@@ -135,9 +135,7 @@ where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
-    #[track_caller]
     pub(crate) fn new(check: &'a Check<F>) -> Self {
-        panic_hook::refuse_inside();
         let end = None;
         let how = check.how;
         let first = None;
