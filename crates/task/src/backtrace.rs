@@ -177,3 +177,15 @@ fn current() -> u64 {
 fn by_current(at: &'static Location<'static>) -> Use {
     Use { task: current(), at }
 }
+
+#[cfg(all(test, not(feature = "lab")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_lab_there_is_nothing_to_note_with() {
+        let sizes = [size_of::<Usage>(), size_of::<Endpoint>(), size_of::<crate::waits::Note>()];
+        assert_eq!(sizes, [0; 3]);
+        assert!(!std::mem::needs_drop::<Endpoint>() && !std::mem::needs_drop::<Usage>());
+    }
+}
