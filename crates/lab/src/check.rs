@@ -3,15 +3,17 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
 use asx_kernel::lanes::TieBreak;
 use asx_runtime::Cx;
 
-use crate::explore::{Schedule, TokenError};
+use crate::explore::{Points, Schedule, TokenError};
 use crate::failure::Finding;
 use crate::found::{Report, mark_of};
 use crate::net::{Faults, Names};
+use crate::panic_hook;
 use crate::recording::Trace;
 use crate::report;
 use crate::search::Search;
@@ -506,8 +508,9 @@ where
     B: Future<Output: Judged>,
 {
     /// Runs it.
+    #[track_caller]
     pub fn run(&self) -> Report {
-        Search::new(self).all()
+        self.boxed(all)
     }
 
     /// One run, in an order that is drawn from a seed, as a trace: to look at a run that does not
@@ -518,8 +521,9 @@ where
     /// let program = check(async |cx: Cx| cx.yield_now().await);
     /// assert_eq!(program.record(7), program.record(7));
     /// ```
+    #[track_caller]
     pub fn record(&self, seed: u64) -> Trace {
-        Search::new(self).recorded(seed)
+        self.boxed(|check| recorded(check, seed))
     }
 
     /// Runs it, and panics with the report if a run fails; what there is to see of that run is in
@@ -534,7 +538,7 @@ where
     #[track_caller]
     pub fn assert(&self) {
         let report = match replayed() {
-            None => Search::new(self).telling().all(),
+            None => self.boxed(all_told),
             Some(token) => match self.replay_marked(&token) {
                 Ok(report) => report,
                 Err(error) => panic!("ASX_REPLAY={token}: {error}"),
@@ -559,6 +563,7 @@ where
     }
 
     /// Runs the schedule of a token as reports have it, with the mark of its test.
+    #[track_caller]
     fn replay_marked(&self, token: &str) -> Result<Report, String> {
         let (token, mark) = match token.find('.') {
             Some(at) => token.split_at(at),
@@ -576,10 +581,100 @@ where
     }
 
     /// Runs the one schedule that a token names.
+    #[track_caller]
     pub fn replay(&self, token: &str) -> Result<Report, TokenError> {
         let (schedule, points) = Schedule::with_points(token)?;
-        Ok(Search::new(self).at(points).replay(schedule))
+        Ok(self.boxed(|check| replay(check, points, schedule)))
     }
+}
+
+impl<F, B> Check<F>
+where
+    F: Fn(Cx) -> B,
+    B: Future<Output: Judged>,
+{
+    /// Searches with the program in a box: there is one search for all programs, which is compiled
+    /// once, and not with each test anew.
+    #[track_caller]
+    fn boxed<R>(&self, search: impl FnOnce(&Check<Boxed<'_>>) -> R) -> R {
+        panic_hook::refuse_inside();
+        let program = |cx: Cx| -> BoxedBody<'_> {
+            let body = (self.program)(cx);
+            Box::pin(async {
+                let value = body.await;
+                Judgement(Box::new(move |is_disturbed| match is_disturbed {
+                    true => value.judge_disturbed(),
+                    false => value.judge(),
+                }))
+            })
+        };
+        search(&self.with_program(Box::new(program)))
+    }
+}
+
+impl<F> Check<F> {
+    /// The same of another program.
+    fn with_program<G>(&self, program: G) -> Check<G> {
+        Check {
+            program,
+            name: self.name.clone(),
+            runs: self.runs,
+            is_large: self.is_large,
+            total: self.total,
+            seed: self.seed,
+            how: self.how,
+            steps: self.steps,
+            grows: self.grows,
+            latency: self.latency,
+            time: self.time,
+            cancels: self.cancels,
+            faults: self.faults,
+            late_clocks: self.late_clocks,
+            exact_time: self.exact_time,
+            disturbances: self.disturbances,
+            network: self.network,
+            names: self.names.clone(),
+            sharing: self.sharing,
+            grain: self.grain,
+            workers: self.workers,
+            tie_break: self.tie_break,
+        }
+    }
+}
+
+/// A program of whatever type.
+type Boxed<'a> = Box<dyn Fn(Cx) -> BoxedBody<'a> + 'a>;
+type BoxedBody<'a> = Pin<Box<dyn Future<Output = Judgement<'a>> + 'a>>;
+
+/// What a program answered, to be judged by whether the run was disturbed.
+struct Judgement<'a>(Box<dyn FnOnce(bool) -> Option<Finding> + 'a>);
+
+impl Judged for Judgement<'_> {
+    fn judge(self) -> Option<Finding> {
+        (self.0)(false)
+    }
+
+    fn judge_disturbed(self) -> Option<Finding> {
+        (self.0)(true)
+    }
+}
+
+// Not generic, so that they are compiled here.
+
+fn all(check: &Check<Boxed<'_>>) -> Report {
+    Search::new(check).all()
+}
+
+fn all_told(check: &Check<Boxed<'_>>) -> Report {
+    Search::new(check).telling().all()
+}
+
+fn recorded(check: &Check<Boxed<'_>>, seed: u64) -> Trace {
+    Search::new(check).recorded(seed)
+}
+
+fn replay(check: &Check<Boxed<'_>>, points: Points, schedule: Schedule) -> Report {
+    Search::new(check).at(points).replay(schedule)
 }
 
 /// To who replays the schedule of another test.

@@ -107,13 +107,26 @@ impl Finding {
                 true => 2,
             }
         };
-        let mut lines: Vec<&str> = self.detail.lines().collect();
-        lines.sort_by_key(rank);
-        let more = lines.len().saturating_sub(MOST_LINES);
-        lines.truncate(MOST_LINES);
-        let mut lines: Vec<_> = lines.into_iter().map(str::to_owned).collect();
-        if more > 0 {
-            lines.push(format!("and {more} more lines like these"));
+        // Lines that are further in belong to the one before them.
+        let mut groups: Vec<Vec<&str>> = Vec::new();
+        for line in self.detail.lines() {
+            match groups.last_mut() {
+                Some(group) if line.starts_with(' ') => group.push(line),
+                _ => groups.push(vec![line]),
+            }
+        }
+        groups.sort_by_key(|group| rank(&group[0]));
+        let all: usize = groups.iter().map(Vec::len).sum();
+        let mut lines: Vec<String> = Vec::new();
+        for group in groups {
+            if lines.len() + group.len() > MOST_LINES {
+                break;
+            }
+            lines.extend(group.into_iter().map(str::to_owned));
+        }
+        match all - lines.len() {
+            0 => {}
+            more => lines.push(format!("and {more} more lines like these")),
         }
         lines
     }
@@ -212,7 +225,7 @@ pub struct Failure {
     pub finding: Finding,
     /// In which poll, from 1.
     pub step: u64,
-    /// The task that was polled, of a panic.
+    /// The task that was polled, of a panic; the one that failed, of an error.
     pub task: Option<String>,
     /// Where in the source, of a panic.
     pub place: Option<String>,

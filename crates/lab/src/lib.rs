@@ -10,6 +10,7 @@
 
 #![deny(unsafe_code)]
 
+mod backtrace;
 mod check;
 mod coverage;
 pub mod explore;

@@ -14,6 +14,7 @@
 //! 1. A machine is not `Send`, and nothing else polls what its host is given: so all polls of a
 //!    pinned task are on the thread that made the machine.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::Write;
 use std::marker::PhantomData;
@@ -26,9 +27,10 @@ use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
     Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, TaskError, TaskInfo,
-    footprint, waits,
+    backtrace as notes, footprint, waits,
 };
 
+use crate::backtrace::{self, TaskNames, Told};
 use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding};
 use crate::fiber;
@@ -124,6 +126,7 @@ impl Drop for Machine {
         // Entries keep their tasks, which keep the host they are in.
         self.parts.host.expire();
         footprint::forget();
+        notes::forget();
         fiber::forget();
         waits::forget();
     }
@@ -172,6 +175,7 @@ impl Machine {
         moments.clear();
         if parts.core.recording() {
             *wait_log = WaitLog::default();
+            notes::begin();
         }
         if panic_hook::has_heard() {
             panic_hook::heard();
@@ -183,6 +187,7 @@ impl Machine {
         // SAFETY: rule 1 of this module is what is asked for.
         let outcome = unsafe { Root::run(&parts.root, 0, body, signal.waker(), || run.drive()) };
         let Run { steps, mut rare, .. } = run;
+        notes::end();
         *taken = steps;
         parts.host.net_of_lab().end();
         let is_disturbed = parts.host.state().is_disturbed;
@@ -448,24 +453,34 @@ impl Parts {
     fn waiting(&self) -> String {
         let dump = Dump::of(&self.root);
         let state = self.host.state();
-        let tasks = dump.regions.iter().flat_map(|region| &region.tasks);
-        let lines: Vec<_> = tasks.map(|task| waits(&state.called(task.id), task)).collect();
-        lines.join("\n")
+        let tasks = || {
+            let regions = dump.regions.iter();
+            regions.flat_map(|region| region.tasks.iter().map(move |task| (region, task)))
+        };
+        let live: BTreeSet<u64> = tasks().map(|(_, task)| task.id).collect();
+        let names =
+            TaskNames { called: &|task| state.called(task), lives: &|task| live.contains(&task) };
+        let told = tasks().map(|(region, task)| Told {
+            name: format!("`{}`", state.called(task.id)),
+            waits: waits(task),
+            below: backtrace::lines(&notes::of_task(task.id), task, region, &names),
+        });
+        backtrace::in_lines(told.collect())
     }
 }
 
 /// What a task waits for, in words.
-fn waits(called: &str, task: &TaskInfo) -> String {
+fn waits(task: &TaskInfo) -> String {
     let state = task.state.name();
     match (task.activity, task.waits) {
-        (Activity::Running, _) => format!("`{called}` ({state}) is running"),
-        (Activity::Runnable, _) => format!("`{called}` ({state}) can run"),
+        (Activity::Running, _) => format!("({state}) is running"),
+        (Activity::Runnable, _) => format!("({state}) can run"),
         (Activity::Waiting, Some((on, at))) => {
             let on = task.socket.as_deref().unwrap_or(on);
             let what = expression(at).map_or_else(String::new, |what| format!(" (`{what}`)"));
-            format!("`{called}` ({state}) waits for {on} at {at}{what}")
+            format!("({state}) waits for {on} at {at}{what}")
         }
-        (Activity::Waiting, None) => format!("`{called}` ({state}) waits for what asx can't see"),
+        (Activity::Waiting, None) => format!("({state}) waits for what asx can't see"),
     }
 }
 

@@ -223,6 +223,46 @@ fn moment(
     Some(seq.min(last)).filter(kept)
 }
 
+/// Says of a program that answered an error which task ended with one first, in the run on record.
+/// If no other did but those around it, which pass it on, and no scope was opened since, as by a
+/// program that goes on, it is the task that failed.
+pub(crate) fn with_first_error(machine: &Machine, mut failure: Failure) -> Failure {
+    let (Kind::Error, Some((recorded, _))) = (failure.finding.kind, machine.recorded()) else {
+        return failure;
+    };
+    let tasks = machine.tasks();
+    let called = |id: u64| tasks.iter().find(|task| task.0 == id).map(|task| task.2.as_str());
+    let is_error = |event: &&Event| match event.kind {
+        EventKind::TaskEnded { outcome } => outcome == Severity::Err,
+        _ => false,
+    };
+    let events = &recorded.events;
+    let errors = events.iter().filter(is_error).filter_map(|event| event.subject.task);
+    let errors: Vec<_> = errors.filter_map(called).collect();
+    let is_opened = |event: &Event| matches!(event.kind, EventKind::RegionOpened { .. });
+    let goes_on = events.iter().skip_while(|event| !is_error(event)).any(is_opened);
+    let Some(first) = errors.first() else { return failure };
+    let line = format!("`{first}` was the first task that ended with an error\n");
+    failure.finding = failure.finding.with_detail(&line);
+    let spawned = spawn_path(first);
+    if !goes_on && errors.iter().all(|other| is_around(spawn_path(other), spawned)) {
+        failure.task = Some(String::from(*first));
+    }
+    failure
+}
+
+/// Of what a task is called: `main/2` of `feed (main/2)`.
+fn spawn_path(called: &str) -> &str {
+    let inside = called.rsplit_once(" (").and_then(|(_, path)| path.strip_suffix(')'));
+    inside.unwrap_or(called)
+}
+
+/// Whether a task is another, or one that it was spawned by, by others or itself.
+fn is_around(path: &str, inner: &str) -> bool {
+    let rest = inner.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn is_decision(event: &Event) -> bool {
     matches!(event.kind, EventKind::Decision { .. })
 }

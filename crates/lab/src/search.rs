@@ -27,7 +27,7 @@ use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
 use crate::net::Faults;
 use crate::panic_hook;
-use crate::recording::{MOST_EVENTS, Trace, short};
+use crate::recording::{MOST_EVENTS, Trace, short, with_first_error};
 use crate::replay_choices::Again;
 use crate::telling::Telling;
 use crate::words::{namer, words};
@@ -136,7 +136,6 @@ where
     B: Future<Output: Judged>,
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
-        panic_hook::refuse_inside();
         let end = None;
         let how = check.how;
         let first = None;
@@ -787,6 +786,7 @@ where
         let token = schedule.token_of(self.points);
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
+        let failure = with_first_error(&self.machine, failure);
         let strategy = match self.points {
             Points::None => self.how.to_string(),
             Points::All | Points::Used => format!("{} at {}", self.how, Grain::Operation),
@@ -847,7 +847,9 @@ fn is_random(how: How) -> bool {
 }
 
 fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {
-    let settings = Settings { operations: u32::MAX, journal, ..Settings::default() };
+    // As on threads, a poll completes a limited number of operations: whoever does more than that
+    // while it waits for others to go on does let them.
+    let settings = Settings { journal, ..Settings::default() };
     let machine = Machine::new(check.name.as_deref().unwrap_or("a check"), settings);
     machine.set_names(check.names.clone());
     machine

@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 
 use asx_runtime::Activity;
-use asx_runtime::waits::{Need, On, Waiter};
+use asx_runtime::waits::{Given, Need, On, Waiter};
 
 use crate::failure::{Finding, Kind};
 
@@ -33,11 +33,25 @@ impl Standstill {
     fn meet(&self, circle: &[u64]) -> String {
         match circle {
             [alone] => format!("{} waits for itself", self.name(*alone)),
-            several => {
-                let names: Vec<_> = several.iter().map(|task| self.name(*task)).collect();
-                let (last, before) = names.split_last().map_or((&"", &[][..]), |parts| parts);
-                format!("{} and {last} wait for each other", before.join(", "))
-            }
+            several => format!("{} wait for each other", self.list(several)),
+        }
+    }
+
+    /// Those who wait for no task that is known, which is why the others wait; of many none is
+    /// named.
+    fn unaided(&self) -> String {
+        let unaided = self.waiters.iter().filter(|waiter| waiter.on().next().is_none());
+        let tasks: Vec<_> = unaided.map(|waiter| waiter.task.id).collect();
+        if (1..=3).contains(&tasks.len()) { self.list(&tasks) } else { String::from("them") }
+    }
+
+    /// `a`, `b` and `c`.
+    fn list(&self, tasks: &[u64]) -> String {
+        let names: Vec<_> = tasks.iter().map(|task| self.name(*task)).collect();
+        match names.split_last() {
+            None => String::new(),
+            Some((only, [])) => String::from(*only),
+            Some((last, before)) => format!("{} and {last}", before.join(", ")),
         }
     }
 
@@ -50,7 +64,7 @@ impl Standstill {
 /// What those that wait have in common.
 pub(crate) fn explain(all: &Standstill) -> Finding {
     special(all, false).unwrap_or_else(|| {
-        let message = "all tasks wait, and nobody is left to wake them";
+        let message = format!("all tasks wait, and nobody is left to wake {}", all.unaided());
         Finding::new(Kind::Deadlock, message).with_detail(&lines(all))
     })
 }
@@ -84,6 +98,9 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
         );
         return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(all)));
     }
+    if !busy && let Some(message) = kept_from(all) {
+        return Some(Finding::new(Kind::Futurelock, message).with_detail(&lines(all)));
+    }
     // A cancel needs no waker.
     let lost = |waiter: &&Waiter| {
         let on = waiter.task.waits.map(|(on, _)| on);
@@ -98,6 +115,47 @@ fn special(all: &Standstill, busy: bool) -> Option<Finding> {
     }
     let circle = circle(waiters, busy)?;
     Some(Finding::new(Kind::Deadlock, all.meet(&circle)).with_detail(&lines(all)))
+}
+
+/// Who waits at a channel for what a future of somebody was given that is not polled, and may wait
+/// for it in turn.
+fn kept_from(all: &Standstill) -> Option<String> {
+    let Standstill { waiters, .. } = all;
+    waiters.iter().find_map(|waiter| {
+        let from = waiter.task.id;
+        let on = waiter.kept_from.iter().find(|on| may_wait_for(waiters, on.task(), from))?;
+        let (what, at) = match *on {
+            On::LookForRoom(_, at) => ("room in a channel, which was given to", at),
+            On::LookToSend(_, at) => ("a message, and room for one was given to", at),
+            On::LookToTake(_, at) => ("room in a channel, which has a message for", at),
+            _ => return None,
+        };
+        let (from, to) = (all.name(from), all.name(on.task()));
+        Some(format!(
+            "{from} waits for {what} a future of {to} that is not polled (asked for at {at})"
+        ))
+    })
+}
+
+/// Whether a task waits for another, itself or through others, as far as it is known. Of a wait
+/// that anybody may end, that is taken to be so.
+fn may_wait_for(waiters: &[Waiter], task: u64, other: u64) -> bool {
+    let mut seen = vec![task];
+    let mut at = 0;
+    while let Some(task) = seen.get(at).copied() {
+        at += 1;
+        if task == other {
+            return true;
+        }
+        let Some(waiter) = waiters.iter().find(|waiter| waiter.task.id == task) else { continue };
+        let is_known = |need: &Need| !need.from.is_empty();
+        if waiter.wakers > waiter.needs.len() || !waiter.needs.iter().all(is_known) {
+            return true;
+        }
+        let next: Vec<_> = waiter.on().map(On::task).filter(|next| !seen.contains(next)).collect();
+        seen.extend(next);
+    }
+    false
 }
 
 /// Tasks each of which waits for the next, and the last for the first: from the one that was made
@@ -211,11 +269,29 @@ impl Watch {
     }
 }
 
+/// More tasks than this in a scope that somebody waits for have one line.
+const CROWD: usize = 4;
+
 /// Who waits for whom, a line each.
 fn lines(all: &Standstill) -> String {
     let mut text = String::new();
     for waiter in &all.waiters {
-        for on in waiter.on() {
+        let closes = waiter.on().filter(|on| matches!(on, On::Close(_))).count();
+        if closes > CROWD {
+            let inside = waiter.on().filter(|on| matches!(on, On::Close(_))).take(CROWD - 1);
+            let inside: Vec<_> = inside.map(|on| all.name(on.task())).collect();
+            let _ = writeln!(
+                text,
+                "{} waits for a scope with {} and {} more in it to close",
+                all.name(waiter.task.id),
+                inside.join(", "),
+                closes - inside.len()
+            );
+        }
+        for on in waiter.on().chain(waiter.kept_from.iter().copied()) {
+            if closes > CROWD && matches!(on, On::Close(_)) {
+                continue;
+            }
             let from = all.name(waiter.task.id);
             let to = all.name(on.task());
             let _ = match on {
@@ -231,7 +307,27 @@ fn lines(all: &Standstill) -> String {
                 On::Turn(_, at) => {
                     writeln!(text, "{from} waits in line behind {to}, which waits at {at}")
                 }
+                On::LookForRoom(_, at) | On::LookToSend(_, at) => {
+                    writeln!(text, "{from} waits for the room that {to} was given at {at}")
+                }
+                On::LookToTake(_, at) => {
+                    writeln!(text, "{from} waits for {to} to take the message it asked for at {at}")
+                }
             };
+        }
+    }
+    for waiter in all.waiters.iter().filter(|it| it.task.activity == Activity::Waiting) {
+        let name = all.name(waiter.task.id);
+        for given in &waiter.given {
+            let (what, at) = match given {
+                Given::Permit(at) => ("a lock, permit or notification", at),
+                Given::Room(at) => ("room in a channel", at),
+                Given::Message(at) => ("a message", at),
+            };
+            let _ = writeln!(
+                text,
+                "{name} was given {what} for its wait at {at}, and has not polled that future since"
+            );
         }
     }
     text

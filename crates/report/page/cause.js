@@ -29,7 +29,13 @@ const causePart = (name, ...inside) => {
 };
 const lines = (list) => {
   const made = element("ul");
-  list.forEach((line) => made.append(ticked("li", line)));
+  list.forEach((line) => {
+    const last = made.lastElementChild;
+    if (!last || !line.startsWith(" ")) return made.append(ticked("li", line));
+    // What is further in belongs to the line before it.
+    if (last.lastElementChild?.className !== "below") last.append(element("ul", null, "below"));
+    last.lastElementChild.append(ticked("li", line.trim()));
+  });
   return made;
 };
 const showCause = () => {

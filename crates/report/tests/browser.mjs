@@ -108,6 +108,8 @@ async function tells(page, events) {
     "ASX_REPLAY=AQCugbM cargo test shop"]) {
     assert.ok(cause.includes(part), `${part} in ${cause}`);
   }
+  const below = await page.evaluate(() => [...document.querySelectorAll("#cause li > .below > li")].map((each) => each.textContent));
+  assert.deepEqual(below, ["last sent by drain (main/2) at src/shop.rs:4:5", "spawned at src/shop.rs:2:5"]);
   // The panel is in sight, above the fold.
   const seen = await page.evaluate(() => {
     const title = document.querySelector("#cause h2").getBoundingClientRect();

@@ -74,7 +74,7 @@ fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
     assert_eq!(failure["message"], "`feed (main/1)` and `drain (main/2)` wait for each other");
     assert_eq!((&failure["place"], &failure["task"]), (&"src/shop.rs:3:5".into(), &"".into()));
     assert_eq!(failure["replay"], "ASX_REPLAY=AQCugbM cargo test shop");
-    assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (1, 1));
+    assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (3, 1));
     assert_eq!(data["teardown"], TORN);
     // The verdict of the laws is another fact, and the parts of the cause are told once.
     assert_eq!(data["holds"], true);

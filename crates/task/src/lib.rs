@@ -6,6 +6,7 @@
 //! built on top of it (channels, locks, a host's own waits) uses [`operation`].
 
 mod abandon;
+pub mod backtrace;
 mod blocking;
 mod cancel;
 mod cancel_safe;
@@ -60,6 +61,8 @@ pub mod testing;
 pub mod time;
 mod wait;
 mod wait_list;
+#[cfg(feature = "lab")]
+mod wait_notes;
 pub mod waits;
 mod why;
 

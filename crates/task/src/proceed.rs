@@ -121,6 +121,7 @@ impl Cx {
 pub(crate) fn takes_operation(context: &Context<'_>, registration: &mut Registration) -> bool {
     let takes = context::take_operation() || registration.take_yield();
     if !takes {
+        footprint::yields();
         registration.note_yield();
         guard::wake_by_ref(context.waker());
     }
@@ -141,6 +142,7 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
     }
     let begins = context::has_operation();
     if !begins {
+        footprint::yields();
         guard::wake_by_ref(context.waker());
     }
     begins

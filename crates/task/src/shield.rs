@@ -33,6 +33,7 @@ impl Cx {
     /// cancel. A time that was stated with the cancel
     /// ([`Scope::stop_within`](crate::Scope::stop_within), a shutdown,
     /// [`Why::cleanup_time`](crate::Why::cleanup_time)) takes the place of that one.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn shield<'a, F, B>(&'a self, body: F) -> impl Future<Output = B::Output> + use<'a, F, B>
     where
         F: FnOnce(&'a Cx) -> B,
@@ -42,6 +43,7 @@ impl Cx {
     }
 
     /// As [`shield`](Cx::shield), and holds for this long from when there is a cancel.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn shield_for<'a, F, B>(
         &'a self,
         time: Duration,
@@ -54,6 +56,7 @@ impl Cx {
         self.shield_with(Some(time), body)
     }
 
+    #[cfg_attr(feature = "lab", track_caller)]
     fn shield_with<'a, F, B>(&'a self, time: Option<Duration>, body: F) -> Charged<Shield<'a, B>>
     where
         F: FnOnce(&'a Cx) -> B,

@@ -181,6 +181,10 @@ where
     }
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     let entry = unsafe { Runnable::new(header) };
+    #[cfg(feature = "lab")]
+    if crate::wait_notes::is_on() {
+        crate::wait_notes::note_spawn(entry.header().id(), plan.at);
+    }
     let entry = match adopted {
         Ok(()) if !panicked => {
             if let Some(limits) = entry.header().limits() {

@@ -49,3 +49,25 @@ impl Wait {
         }
     }
 }
+
+/// One of the two sides of something that tasks wait at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// That of senders, setters, and those who notify.
+    Sends,
+    /// That of receivers.
+    Receives,
+}
+
+/// What tasks wait at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// A channel whose messages each go to one receiver.
+    Channel,
+    /// A value that is watched.
+    Watch,
+    /// A channel whose messages go to all receivers.
+    Broadcast,
+    /// A notification.
+    Notify,
+}

@@ -7,9 +7,9 @@
 //! lost. Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
+pub use on::{Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
 #[cfg(feature = "lab")]
-pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, with_needs};
+pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, take_back, with_needs};
 
 /// How many wakers of a task there are.
 #[cfg(not(feature = "lab"))]
@@ -35,6 +35,7 @@ pub(crate) fn leaked(_: usize) {}
 #[cfg(feature = "lab")]
 mod on {
     use std::cell::{Cell, RefCell};
+    use std::collections::BTreeMap;
     use std::mem::ManuallyDrop;
     use std::panic::Location;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -51,6 +52,22 @@ mod on {
         pub wakers: usize,
         /// Its waits, as far as they are known.
         pub needs: Vec<Need>,
+        /// What it waits for at a channel, and is kept from by futures of others, or of its own,
+        /// that are not polled: others may end these waits as well.
+        pub kept_from: Vec<On>,
+        /// Futures of its own that were given something, and have not been polled since.
+        pub given: Vec<Given>,
+    }
+
+    /// What was given to a future that is not polled.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Given {
+        /// A lock or permit that was asked for there.
+        Permit(&'static Location<'static>),
+        /// Room in a channel.
+        Room(&'static Location<'static>),
+        /// A message.
+        Message(&'static Location<'static>),
     }
 
     impl Waiter {
@@ -82,6 +99,14 @@ mod on {
         Look(u64, &'static Location<'static>),
         /// To get what it asked for there, as it is before the other in the line.
         Turn(u64, &'static Location<'static>),
+        /// To look: it was given room in a channel that it asked for there, and the other waits for
+        /// room, too.
+        LookForRoom(u64, &'static Location<'static>),
+        /// The same, and the other waits for a message.
+        LookToSend(u64, &'static Location<'static>),
+        /// To look: there is a message that it asked for there, and the other waits for the room
+        /// that this takes.
+        LookToTake(u64, &'static Location<'static>),
     }
 
     impl On {
@@ -90,6 +115,8 @@ mod on {
             match self {
                 On::End(task) | On::Close(task) | On::Release(task, _) => task,
                 On::Look(task, _) | On::Turn(task, _) => task,
+                On::LookForRoom(task, _) | On::LookToSend(task, _) => task,
+                On::LookToTake(task, _) => task,
             }
         }
     }
@@ -148,6 +175,15 @@ mod on {
         },
         Granted,
         Holds,
+        /// For room in a channel, whose messages are waited for under this key.
+        Room {
+            messages: usize,
+            granted: bool,
+        },
+        /// For the message of a channel that has one receiver.
+        Message {
+            granted: bool,
+        },
     }
 
     struct Entry {
@@ -161,6 +197,26 @@ mod on {
     impl Entry {
         fn is_waiting(&self) -> bool {
             matches!(self.what, What::Waits { .. })
+        }
+
+        /// Whether it waits for something that was not granted yet, a channel included.
+        fn can_be_granted(&self) -> bool {
+            let at_channel = matches!(
+                self.what,
+                What::Room { granted: false, .. } | What::Message { granted: false }
+            );
+            at_channel || self.is_waiting()
+        }
+
+        /// What it was given and has not been polled for since.
+        fn given(&self) -> Option<Given> {
+            let at = self.at?;
+            match self.what {
+                What::Granted => Some(Given::Permit(at)),
+                What::Room { granted: true, .. } => Some(Given::Room(at)),
+                What::Message { granted: true } => Some(Given::Message(at)),
+                _ => None,
+            }
         }
     }
 
@@ -210,13 +266,31 @@ mod on {
         });
     }
 
-    /// The first wait of a task for a pool is over, once it looks.
-    pub(crate) fn grant(pool: usize, task: u64) {
+    /// The first wait of a task for a pool is over, once it looks. If the task is not known, the
+    /// first wait of all: a line is served from its head.
+    pub(crate) fn grant(pool: usize, task: Option<u64>) {
         LIST.with_borrow_mut(|list| {
-            let waits =
-                |entry: &&mut Entry| entry.pool == pool && entry.task == task && entry.is_waiting();
+            let waits = |entry: &&mut Entry| {
+                let is_of_task = task.is_none_or(|task| entry.task == task);
+                entry.pool == pool && is_of_task && entry.can_be_granted()
+            };
             if let Some(entry) = list.entries.iter_mut().find(waits) {
-                entry.what = What::Granted;
+                entry.what = match entry.what {
+                    What::Room { messages, .. } => What::Room { messages, granted: true },
+                    What::Message { .. } => What::Message { granted: true },
+                    _ => What::Granted,
+                };
+            }
+        });
+    }
+
+    /// What was granted to the wait at a channel with this number is gone again.
+    pub(crate) fn take_back(number: u64) {
+        LIST.with_borrow_mut(|list| {
+            let entry = list.entries.iter_mut().rfind(|entry| entry.number == number);
+            let what = entry.map(|entry| &mut entry.what);
+            if let Some(What::Room { granted, .. } | What::Message { granted }) = what {
+                *granted = false;
             }
         });
     }
@@ -271,21 +345,53 @@ mod on {
 
     /// What the regions know, and who waits for whom.
     pub(crate) fn with_needs(survey: Survey) -> Vec<Waiter> {
-        let Survey { mut tasks, mut needs, bodies } = survey;
+        let Survey { mut tasks, needs, bodies } = survey;
+        let places = tasks.iter().enumerate().map(|(at, waiter)| (waiter.task.id, at));
+        let places: BTreeMap<u64, usize> = places.collect();
+        for (task, need) in needs {
+            if let Some(at) = places.get(&task) {
+                tasks[*at].needs.push(need);
+            }
+        }
         LIST.with_borrow(|list| {
             let entries = &list.entries;
-            let own = |(at, entry): (usize, &Entry)| Some((entry.task, need(entries, at)?));
-            needs.extend(entries.iter().enumerate().filter_map(own));
+            let granted: Vec<&Entry> = entries.iter().filter(|it| it.given().is_some()).collect();
+            for (at, entry) in entries.iter().enumerate() {
+                let Some(place) = places.get(&entry.task) else { continue };
+                let waiter = &mut tasks[*place];
+                waiter.needs.extend(need(entries, at));
+                waiter.kept_from.extend(granted.iter().filter_map(|it| kept_from(entry, it)));
+                waiter.given.extend(entry.given());
+            }
         });
-        for waiter in &mut tasks {
-            let id = waiter.task.id;
-            let own = needs.iter().filter(|(from, _)| *from == id);
-            waiter.needs = own.map(|(_, need)| need.clone()).collect();
-            let own = bodies.iter().filter(|(body, _)| *body == id);
-            let for_cancels = own.map(|(_, wakers)| wakers).sum();
-            waiter.wakers = waiter.wakers.saturating_sub(for_cancels);
+        for (body, wakers) in bodies {
+            if let Some(at) = places.get(&body) {
+                tasks[*at].wakers = tasks[*at].wakers.saturating_sub(wakers);
+            }
         }
         tasks
+    }
+
+    /// What keeps a wait at a channel from its end, if it is that: room or a message that was given
+    /// to a future which has not been polled since.
+    fn kept_from(wait: &Entry, other: &Entry) -> Option<On> {
+        let task = other.task;
+        let given = other.given()?;
+        match (wait.what, other.what) {
+            (What::Room { messages, granted: false }, _) => match given {
+                Given::Room(at) if other.pool == wait.pool => Some(On::LookForRoom(task, at)),
+                // Of several receivers, which wait for permits, it is one of these.
+                Given::Message(at) | Given::Permit(at) if other.pool == messages => {
+                    Some(On::LookToTake(task, at))
+                }
+                _ => None,
+            },
+            (
+                What::Message { granted: false } | What::Waits { .. },
+                What::Room { messages, .. },
+            ) if messages == wait.pool => Some(On::LookToSend(task, other.at?)),
+            _ => None,
+        }
     }
 
     /// What ends a wait for permits, if that is what the entry is: the release of those that are

@@ -20,9 +20,11 @@ use crate::region::Region;
 #[cfg(feature = "lab")]
 use crate::task::{cell, context};
 #[cfg(feature = "lab")]
-pub use crate::wait_list::{Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
+pub use crate::wait_list::{
+    Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked,
+};
 #[cfg(feature = "lab")]
-use crate::wait_list::{Survey, What, enter, grant, leave, with_needs};
+use crate::wait_list::{Survey, What, enter, grant, leave, take_back, with_needs};
 
 /// A wait or a hold that is on the list: in the lab under a number, and 0 if it is not on it.
 #[derive(Debug, Default)]
@@ -53,14 +55,50 @@ impl Note {
         Note()
     }
 
+    /// The task that is being polled waits for room in a channel, whose messages are waited for
+    /// under that key.
+    #[cfg_attr(not(feature = "lab"), inline(always))]
+    pub fn waits_for_room<P>(_room: &P, _messages: Key, _at: &'static Location<'static>) -> Note {
+        #[cfg(feature = "lab")]
+        return Note::new(_room, Some(_at), What::Room { messages: _messages.0, granted: false });
+        #[cfg(not(feature = "lab"))]
+        Note()
+    }
+
+    /// The task that is being polled waits for the message of a channel that has one receiver.
+    #[cfg_attr(not(feature = "lab"), inline(always))]
+    pub fn waits_for_message(_messages: Key, _at: &'static Location<'static>) -> Note {
+        #[cfg(feature = "lab")]
+        return Note::enter(_messages.0, Some(_at), What::Message { granted: false });
+        #[cfg(not(feature = "lab"))]
+        Note()
+    }
+
+    /// A wait that was polled goes on: what it had been given is gone again, if there was anything.
+    /// One that is not on the list yet is put there.
+    #[cfg_attr(not(feature = "lab"), inline(always))]
+    pub fn go_on(&mut self, _begin: impl FnOnce() -> Note) {
+        #[cfg(feature = "lab")]
+        match self.0 {
+            0 => *self = _begin(),
+            number => take_back(number),
+        }
+    }
+
     #[cfg(feature = "lab")]
     #[inline]
     fn new<P>(pool: &P, at: Option<&'static Location<'static>>, what: What) -> Note {
+        Note::enter(ptr::from_ref(pool).addr(), at, what)
+    }
+
+    #[cfg(feature = "lab")]
+    #[inline]
+    fn enter(pool: usize, at: Option<&'static Location<'static>>, what: What) -> Note {
         if !footprint::is_on() {
             return Note(0);
         }
         let task = context::with_current(|task| task.id()).unwrap_or(0);
-        Note(enter(ptr::from_ref(pool).addr(), task, at, what))
+        Note(enter(pool, task, at, what))
     }
 }
 
@@ -74,13 +112,43 @@ impl Drop for Note {
     }
 }
 
+/// What the messages of a channel are waited for under.
+#[derive(Clone, Copy, Debug)]
+pub struct Key(#[cfg(feature = "lab")] usize);
+
+impl Key {
+    /// Those of a channel with one receiver.
+    #[inline(always)]
+    pub fn messages_of<C>(_channel: &C) -> Key {
+        Key(
+            #[cfg(feature = "lab")]
+            // Nothing else is there: it is inside.
+            (ptr::from_ref(_channel).addr() + 1),
+        )
+    }
+
+    /// Those that are counted by the permits of a pool.
+    #[inline(always)]
+    pub fn of_pool<P>(_pool: &P) -> Key {
+        Key(
+            #[cfg(feature = "lab")]
+            ptr::from_ref(_pool).addr(),
+        )
+    }
+}
+
 /// The head of the line of a pool was given what it waited for.
 #[cfg_attr(not(feature = "lab"), inline(always))]
 pub fn granted<P>(_pool: &P, _waker: &Waker) {
     #[cfg(feature = "lab")]
-    if let Some(task) = cell::task_number(_waker) {
-        grant(ptr::from_ref(_pool).addr(), task);
-    }
+    grant(ptr::from_ref(_pool).addr(), cell::task_number(_waker));
+}
+
+/// A message came for the one receiver that waited for it.
+#[cfg_attr(not(feature = "lab"), inline(always))]
+pub fn came(_messages: Key, _waker: &Waker) {
+    #[cfg(feature = "lab")]
+    grant(_messages.0, cell::task_number(_waker));
 }
 
 /// Everything that lives in a region and below it, and who waits for whom.

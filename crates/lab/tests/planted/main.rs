@@ -9,6 +9,7 @@
 mod cancel;
 mod data;
 mod draws;
+mod kept;
 mod locks;
 mod messages;
 mod operations;

@@ -120,7 +120,11 @@ pub(crate) fn failed() -> Made {
         task: None,
         place: Some("src/shop.rs:3:5".into()),
         step: Some("9".into()),
-        detail: vec!["`feed (main/1)` waits for what `drain (main/2)` took <b>".into()],
+        detail: vec![
+            "`feed (main/1)` waits for what `drain (main/2)` took <b>".into(),
+            "    last sent by `drain (main/2)` at src/shop.rs:4:5".into(),
+            "    spawned at src/shop.rs:2:5".into(),
+        ],
         changes: vec!["at step 3 run `drain (main/2)` instead of `feed (main/1)`".into()],
         replay: Some("ASX_REPLAY=AQCugbM cargo test shop".into()),
     };

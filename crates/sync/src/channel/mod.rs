@@ -96,7 +96,8 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// [`bounded`], for capacities that are not known to be above 0.
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn try_bounded<T>(capacity: usize) -> Result<(Sender<T>, Receiver<T>), ZeroCapacity> {
     let shared = Shared::new(capacity)?;
-    Ok((Sender { shared: shared.clone() }, Receiver { shared }))
+    Ok((Sender::new(shared.clone()), Receiver::new(shared)))
 }

@@ -14,7 +14,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::TryRecvError;
+use asx_task::backtrace::{Endpoint, Side, Thing};
 use asx_task::operation::{Wait, guard};
+use asx_task::waits::Key;
 use asx_task::{CancelSafe, Cx, footprint};
 
 use super::recv::take_many;
@@ -74,14 +76,14 @@ pub fn mpmc<T>(capacity: usize) -> (Sender<T>, SharedReceiver<T>) {
 #[track_caller]
 pub fn try_mpmc<T>(capacity: usize) -> Result<(Sender<T>, SharedReceiver<T>), ZeroCapacity> {
     let shared = Shared::of(capacity, Some(Items::new()))?;
-    Ok((Sender { shared: shared.clone() }, SharedReceiver { shared }))
+    Ok((Sender::new(shared.clone()), SharedReceiver::new(shared)))
 }
 
 /// [`mpmc`] without a bound: sending never waits.
 #[track_caller]
 pub fn unbounded<T>() -> (UnboundedSender<T>, SharedReceiver<T>) {
     let shared = Shared::of(usize::MAX, Some(Items::new())).expect("the capacity is not 0");
-    (UnboundedSender { shared: shared.clone() }, SharedReceiver { shared })
+    (UnboundedSender::new(shared.clone()), SharedReceiver::new(shared))
 }
 
 /// What the receivers have in common: how many messages there are, and how many receivers.
@@ -94,6 +96,12 @@ impl Items {
     #[track_caller]
     fn new() -> Box<Items> {
         Box::new(Items { pool: Pool::new(0, MAX), receivers: AtomicUsize::new(1) })
+    }
+
+    /// What its messages are waited for under.
+    #[inline(always)]
+    pub(super) fn key(&self) -> Key {
+        Key::of_pool(&self.pool)
     }
 
     /// There is a message more.
@@ -120,6 +128,15 @@ impl<T> HasPool for Shared<T> {
 /// are dropped, and every sender is told.
 pub struct SharedReceiver<T> {
     pub(super) shared: Arc<Shared<T>>,
+    end: Endpoint,
+}
+
+impl<T> SharedReceiver<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
+    fn new(shared: Arc<Shared<T>>) -> SharedReceiver<T> {
+        let end = Endpoint::new(&shared.usage, Side::Receives);
+        SharedReceiver { shared, end }
+    }
 }
 
 /// Taking messages.
@@ -129,6 +146,7 @@ impl<T> SharedReceiver<T> {
     /// message.
     #[track_caller]
     pub fn recv<'a>(&'a self, cx: &'a Cx) -> SharedRecv<'a, T> {
+        self.end.used();
         let shared = &*self.shared;
         SharedRecv { shared, claim: Claim::new(cx, shared, 1, Wait::Recv) }
     }
@@ -157,19 +175,23 @@ impl<T> SharedReceiver<T> {
         into: &'a mut Vec<T>,
         max: usize,
     ) -> SharedRecvMany<'a, T> {
+        self.end.used();
         let shared = &*self.shared;
         SharedRecvMany { shared, claim: Claim::new(cx, shared, 1, Wait::Recv), into, max }
     }
 
     /// Takes a message if there is one, and nobody waits for one.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         let _after = footprint::operation();
         if !self.shared.is_usable() {
             return Err(TryRecvError::Disconnected);
         }
+        self.end.used();
         match Held::try_new(&*self.shared, 1) {
             Ok(held) => {
                 held.forget();
+                self.shared.usage.used(Side::Receives);
                 self.shared.try_recv()
             }
             Err(Refusal::Busy) => Err(TryRecvError::Empty),
@@ -244,9 +266,10 @@ impl<T> SharedReceiver<T> {
 }
 
 impl<T> Clone for SharedReceiver<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
         self.items().receivers.fetch_add(1, Ordering::Relaxed);
-        SharedReceiver { shared: self.shared.clone() }
+        SharedReceiver::new(self.shared.clone())
     }
 }
 
@@ -307,9 +330,14 @@ fn poll_claim<T, C: Borrow<Cx>, H: RegionRef>(
         return Poll::Ready(Err(RecvError::Disconnected));
     }
     match claim.step(context) {
-        Step::Waits => claim.pending(context),
+        Step::Waits => {
+            let pending = claim.pending(context);
+            shared.usage.awaits(Thing::Channel, Side::Sends);
+            pending
+        }
         Step::Has(held) => {
             held.forget();
+            shared.usage.used_at(Side::Receives, claim.place_in_source());
             Poll::Ready(Ok(Due::One))
         }
         Step::Closed => Poll::Ready(Ok(Due::Rest)),

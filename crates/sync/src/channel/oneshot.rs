@@ -29,10 +29,11 @@ use super::{Disconnected, Receiver, Recv, RecvError, UntilClosed};
 /// assert_eq!(answer.try_recv()?, 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn oneshot<T>() -> (Reply<T>, Answer<T>) {
     let shared = Shared::with_permit();
     let permit = OwnedPermit::new(shared.clone(), 0);
-    (Reply { permit }, Answer { receiver: Receiver { shared } })
+    (Reply { permit }, Answer { receiver: Receiver::new(shared) })
 }
 
 /// The duty to reply.
@@ -43,6 +44,7 @@ pub struct Reply<T> {
 
 impl<T> Reply<T> {
     /// Replies. It never waits; if nobody listens any more, the value comes back.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
         self.permit.try_send(value)
@@ -88,10 +90,11 @@ impl<T> Answer<T> {
     /// Waits for the reply. Dropping the future loses nothing: it can be asked for again.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Awaiting<'a, T> {
-        Awaiting(Recv::new(&self.receiver.shared, cx, Location::caller()))
+        Awaiting(Recv::new(self.receiver.used(), cx, Location::caller()))
     }
 
     /// The reply, if it is there.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let _after = footprint::operation();
         self.receiver.try_recv()

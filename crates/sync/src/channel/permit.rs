@@ -6,6 +6,7 @@ use std::mem;
 
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::Disconnected;
@@ -28,18 +29,21 @@ impl<'a, T> Permit<'a, T> {
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(self, value: T) {
         drop(self.try_send(value));
     }
 
     /// Sends, and hands the value back if the receiver is gone.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_send(self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
         let shared = self.shared;
         let id = self.id;
         // The slot is about to be filled: nothing is left to give back.
         mem::forget(self);
+        shared.usage.used(Side::Sends);
         shared.fill(id, value)
     }
 
@@ -114,11 +118,15 @@ pub struct OwnedPermit<T> {
     id: u64,
     /// What dropping it means.
     dropped: Resolution,
+    #[allow(dead_code, reason = "what matters is when it is dropped")]
+    end: Endpoint,
 }
 
 impl<T> OwnedPermit<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>, id: u64) -> Self {
-        OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort }
+        let end = Endpoint::new(&shared.usage, Side::Sends);
+        OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort, end }
     }
 
     /// A permit that is an obligation, if it can be one: else its slot is free again.
@@ -127,7 +135,8 @@ impl<T> OwnedPermit<T> {
         id: Result<u64, Status>,
     ) -> Result<Self, Status> {
         let id = id.inspect_err(|_| shared.give_up_slot())?;
-        Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak })
+        let end = Endpoint::new(&shared.usage, Side::Sends);
+        Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak, end })
     }
 
     /// Its number, 0 if nobody counts.
@@ -136,15 +145,20 @@ impl<T> OwnedPermit<T> {
     }
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(self, value: T) {
         drop(self.try_send(value));
     }
 
     /// Sends, and hands the value back if the receiver is gone.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_send(mut self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
         match self.shared.take() {
-            Some(shared) => shared.fill(self.id, value),
+            Some(shared) => {
+                shared.usage.used(Side::Sends);
+                shared.fill(self.id, value)
+            }
             None => Err(Disconnected(value)),
         }
     }

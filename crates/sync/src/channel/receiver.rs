@@ -6,6 +6,7 @@ use std::panic::Location;
 
 use asx_kernel::channel::TryRecvError;
 use asx_task::Cx;
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::recv::{Next, Recv, RecvMany};
@@ -16,6 +17,22 @@ use crate::prim::Arc;
 /// every sender.
 pub struct Receiver<T> {
     pub(super) shared: Arc<Shared<T>>,
+    end: Endpoint,
+}
+
+impl<T> Receiver<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Receiver<T> {
+        let end = Endpoint::new(&shared.usage, Side::Receives);
+        Receiver { shared, end }
+    }
+
+    /// The channel, to be used.
+    #[inline]
+    pub(super) fn used(&self) -> &Arc<Shared<T>> {
+        self.end.used();
+        &self.shared
+    }
 }
 
 /// Taking messages.
@@ -33,7 +50,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a, T> {
-        Recv::new(&self.shared, cx, Location::caller())
+        Recv::new(self.used(), cx, Location::caller())
     }
 
     /// [`recv`](Receiver::recv) for loops that end when the senders do: `None` then, so that the
@@ -81,9 +98,14 @@ impl<T> Receiver<T> {
 
     /// Takes a message if there is one.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         let _after = footprint::operation();
-        self.shared.try_recv()
+        let taken = self.used().try_recv();
+        if taken.is_ok() {
+            self.shared.usage.used(Side::Receives);
+        }
+        taken
     }
 
     /// Closes the channel to senders: those that wait for a slot or ask for one find it closed.

@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use asx_kernel::channel::{Channel, TryRecvError};
+use asx_task::backtrace::{Side, Thing};
 use asx_task::footprint;
 use asx_task::operation::{Registration, Wait, guard};
+use asx_task::waits::Note;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
 use super::RecvError;
@@ -22,12 +24,14 @@ pub struct Recv<'a, T> {
     at: &'static Location<'static>,
     /// Whether a waker of ours may be registered.
     waits: bool,
+    note: Note,
     registration: Registration,
 }
 
 impl<'a, T> Recv<'a, T> {
     pub(super) fn new(shared: &'a Shared<T>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Recv { shared, cx, at, waits: false, registration: Registration::NONE }
+        let note = Note::NOTHING;
+        Recv { shared, cx, at, waits: false, note, registration: Registration::NONE }
     }
 
     #[track_caller]
@@ -41,31 +45,34 @@ impl<'a, T> Recv<'a, T> {
         context: &mut Context<'_>,
         take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
     ) -> Poll<Result<R, RecvError>> {
-        let Recv { shared, cx, at, waits, registration } = self;
-        poll_receive(shared, cx, at, waits, registration, context, take)
+        let Recv { shared, cx, at, waits, note, registration } = self;
+        poll_receive(shared, cx, at, (waits, note), registration, context, take)
     }
 
     #[inline]
     fn forget(&mut self) {
+        self.note = Note::NOTHING;
         if std::mem::take(&mut self.waits) {
             self.shared.cancel_recv();
         }
     }
 }
 
-/// A poll of a wait for a message: `waits` is whether a waker of it may be registered.
+/// A poll of a wait for a message: `waits` is whether a waker of it may be registered, and has a
+/// note then.
 #[inline]
 pub(super) fn poll_receive<T, R>(
     shared: &Shared<T>,
     cx: &Cx,
     at: &'static Location<'static>,
-    waits: &mut bool,
+    (waits, note): (&mut bool, &mut Note),
     registration: &mut Registration,
     context: &mut Context<'_>,
     take: impl FnMut(&Shared<T>, &mut Channel<T, Waker>) -> Taken<R>,
 ) -> Poll<Result<R, RecvError>> {
     let _after = footprint::after_operation();
     if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+        *note = Note::NOTHING;
         if std::mem::take(waits) {
             shared.cancel_recv();
         }
@@ -73,8 +80,18 @@ pub(super) fn poll_receive<T, R>(
     }
     let taken = shared.poll_recv(*waits, context.waker(), take);
     *waits = taken.is_pending();
-    if *waits {
-        cx.waits(Wait::Recv, at, context.waker(), registration);
+    match &taken {
+        Poll::Pending => {
+            cx.waits(Wait::Recv, at, context.waker(), registration);
+            shared.usage.awaits(Thing::Channel, Side::Sends);
+            note.go_on(|| Note::waits_for_message(shared.messages(), at));
+        }
+        Poll::Ready(taken) => {
+            *note = Note::NOTHING;
+            if taken.is_ok() {
+                shared.usage.used_at(Side::Receives, at);
+            }
+        }
     }
     taken.map_err(|_| RecvError::Disconnected)
 }

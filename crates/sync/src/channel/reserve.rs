@@ -9,8 +9,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::{Places, WaiterId};
+use asx_task::backtrace::{Side, Thing};
 use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
+use asx_task::waits::Note;
 use asx_task::{CancelSafe, Cancelled, Cx};
 
 use super::permit::{OwnedPermit, Permit, Permits};
@@ -24,13 +26,30 @@ struct Place<'a, T> {
     cx: &'a Cx,
     at: &'static Location<'static>,
     place: Option<WaiterId>,
+    /// While it is in the line.
+    note: Note,
     registration: Registration,
 }
 
 impl<'a, T> Place<'a, T> {
     #[inline]
     fn new(shared: &'a Arc<Shared<T>>, cx: &'a Cx, at: &'static Location<'static>) -> Self {
-        Place { shared, cx, at, place: None, registration: Registration::NONE }
+        let note = Note::NOTHING;
+        Place { shared, cx, at, place: None, note, registration: Registration::NONE }
+    }
+
+    /// Leaves the line, if in it.
+    #[inline]
+    fn leave(&mut self) {
+        self.note = Note::NOTHING;
+        self.shared.leave(&mut self.place);
+    }
+
+    /// Says what the task waits for, which is the last thing before it does.
+    #[inline]
+    fn waits(&mut self, context: &Context<'_>) {
+        self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.registration);
+        waits_for_room(self.shared, &mut self.note, self.at);
     }
 
     /// Reserves a slot whose permit gets a number, and makes `P` of it before anybody is woken, so
@@ -44,24 +63,40 @@ impl<'a, T> Place<'a, T> {
     ) -> Poll<Result<P, SendError<()>>> {
         let _after = footprint::after_operation();
         if let Err(cancelled) = ready!(self.cx.poll_proceed(context, &mut self.registration)) {
-            self.shared.leave(&mut self.place);
+            self.leave();
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
         }
         match self.shared.poll_reserve(&mut self.place, context.waker(), number) {
-            Poll::Ready(Ok(number)) => Poll::Ready(Ok(permit(self.shared, number))),
-            Poll::Ready(Err(Disconnected(()))) => Poll::Ready(Err(SendError::Disconnected(()))),
+            Poll::Ready(reserved) => {
+                self.note = Note::NOTHING;
+                Poll::Ready(match reserved {
+                    Ok(number) => Ok(permit(self.shared, number)),
+                    Err(Disconnected(())) => Err(SendError::Disconnected(())),
+                })
+            }
             Poll::Pending => {
-                self.cx.waits(Wait::Reserve, self.at, context.waker(), &mut self.registration);
+                self.waits(context);
                 Poll::Pending
             }
         }
     }
 }
 
+/// Notes a wait for a slot.
+#[inline(always)]
+pub(super) fn waits_for_room<T>(
+    shared: &Shared<T>,
+    note: &mut Note,
+    at: &'static Location<'static>,
+) {
+    shared.usage.awaits(Thing::Channel, Side::Receives);
+    note.go_on(|| Note::waits_for_room(shared, shared.messages(), at));
+}
+
 impl<T> Drop for Place<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.shared.leave(&mut self.place);
+        self.leave();
     }
 }
 
@@ -185,20 +220,26 @@ impl<T> Future for Sending<'_, T> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let _after = footprint::after_operation();
-        let Sending { place: Place { shared, cx, at, place, registration }, value } = &mut *self;
+        let Sending { place: line, value } = &mut *self;
         if value.is_none() {
             return Poll::Ready(Ok(()));
         }
-        if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
-            shared.leave(place);
+        if let Err(cancelled) = ready!(line.cx.poll_proceed(context, &mut line.registration)) {
+            line.leave();
             return match value.take() {
                 Some(value) => Poll::Ready(Err(SendError::Cancelled(value, cancelled))),
                 None => Poll::Ready(Ok(())),
             };
         }
-        let sent = shared.poll_send(place, value, context.waker());
-        if sent.is_pending() {
-            cx.waits(Wait::Reserve, at, context.waker(), registration);
+        let sent = line.shared.poll_send(&mut line.place, value, context.waker());
+        match &sent {
+            Poll::Pending => line.waits(context),
+            Poll::Ready(sent) => {
+                line.note = Note::NOTHING;
+                if sent.is_ok() {
+                    line.shared.usage.used_at(Side::Sends, line.at);
+                }
+            }
         }
         sent.map_err(SendError::from)
     }
@@ -216,6 +257,8 @@ pub struct ReserveMany<'a, T> {
     at: &'static Location<'static>,
     count: usize,
     places: Option<Places>,
+    /// While it is in the line.
+    note: Note,
     registration: Registration,
 }
 
@@ -226,7 +269,8 @@ impl<'a, T> ReserveMany<'a, T> {
         count: usize,
         at: &'static Location<'static>,
     ) -> Self {
-        ReserveMany { shared, cx, at, count, places: None, registration: Registration::NONE }
+        let note = Note::NOTHING;
+        ReserveMany { shared, cx, at, count, places: None, note, registration: Registration::NONE }
     }
 }
 
@@ -235,17 +279,22 @@ impl<'a, T> Future for ReserveMany<'a, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let _after = footprint::after_operation();
-        let ReserveMany { shared, cx, at, count, places, registration } = &mut *self;
+        let ReserveMany { shared, cx, at, count, places, note, registration } = &mut *self;
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+            *note = Note::NOTHING;
             shared.leave_many(places);
             return Poll::Ready(Err(ReserveManyError::Cancelled(cancelled)));
         }
         let mut numbers = Vec::new();
         match shared.poll_reserve_many(places, *count, context.waker(), &mut numbers) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(Permits::new(shared, *count, numbers))),
-            Poll::Ready(Err(refused)) => Poll::Ready(Err(refused.into())),
+            Poll::Ready(reserved) => {
+                *note = Note::NOTHING;
+                let permits = reserved.map(|()| Permits::new(shared, *count, numbers));
+                Poll::Ready(permits.map_err(ReserveManyError::from))
+            }
             Poll::Pending => {
                 cx.waits(Wait::Reserve, at, context.waker(), registration);
+                waits_for_room(shared, note, at);
                 Poll::Pending
             }
         }
@@ -254,6 +303,7 @@ impl<'a, T> Future for ReserveMany<'a, T> {
 
 impl<T> Drop for ReserveMany<'_, T> {
     fn drop(&mut self) {
+        self.note = Note::NOTHING;
         self.shared.leave_many(&mut self.places);
     }
 }

@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use asx_kernel::channel::{TryReserveError, TryReserveManyError, TrySendError};
 use asx_task::Cx;
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 use super::closed::UntilClosed;
@@ -17,6 +18,22 @@ use crate::prim::Arc;
 /// the last is gone, its permits and waiting reservations included.
 pub struct Sender<T> {
     pub(super) shared: Arc<Shared<T>>,
+    end: Endpoint,
+}
+
+impl<T> Sender<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Sender<T> {
+        let end = Endpoint::new(&shared.usage, Side::Sends);
+        Sender { shared, end }
+    }
+
+    /// The channel, to be used.
+    #[inline]
+    pub(super) fn used(&self) -> &Arc<Shared<T>> {
+        self.end.used();
+        &self.shared
+    }
 }
 
 /// Asking for slots.
@@ -37,7 +54,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn reserve<'a>(&'a self, cx: &'a Cx) -> Reserve<'a, T> {
-        Reserve::new(&self.shared, cx, Location::caller())
+        Reserve::new(self.used(), cx, Location::caller())
     }
 
     /// [`reserve`](Sender::reserve) for loops that end when the receiver does: `None` then, so that
@@ -62,7 +79,7 @@ impl<T> Sender<T> {
     /// [`reserve`](Sender::reserve), with a permit that borrows nothing and counts as a sender.
     #[track_caller]
     pub fn reserve_owned<'a>(&'a self, cx: &'a Cx) -> ReserveOwned<'a, T> {
-        ReserveOwned::new(&self.shared, cx, Location::caller())
+        ReserveOwned::new(self.used(), cx, Location::caller())
     }
 
     /// Waits for `count` slots at once: all or none. They come out one by one, each with a
@@ -84,7 +101,7 @@ impl<T> Sender<T> {
     /// ```
     #[track_caller]
     pub fn reserve_many<'a>(&'a self, cx: &'a Cx, count: usize) -> ReserveMany<'a, T> {
-        ReserveMany::new(&self.shared, cx, count, Location::caller())
+        ReserveMany::new(self.used(), cx, count, Location::caller())
     }
 
     /// Reserves and sends in one. If it fails, the value is in the error.
@@ -93,14 +110,14 @@ impl<T> Sender<T> {
     /// [`reserve`](Sender::reserve) first.
     #[track_caller]
     pub fn send<'a>(&'a self, cx: &'a Cx, value: T) -> Sending<'a, T> {
-        Sending::new(&self.shared, cx, value, Location::caller())
+        Sending::new(self.used(), cx, value, Location::caller())
     }
 
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
         let _after = footprint::operation();
-        let id = self.shared.try_reserve(Shared::number)?;
+        let id = self.used().try_reserve(Shared::number)?;
         Ok(Permit::new(&self.shared, id))
     }
 
@@ -116,14 +133,15 @@ impl<T> Sender<T> {
     /// ```
     pub fn try_reserve_many(&self, count: usize) -> Result<Permits<'_, T>, TryReserveManyError> {
         let _after = footprint::operation();
-        let ids = self.shared.try_reserve_many(count)?;
+        let ids = self.used().try_reserve_many(count)?;
         Ok(Permits::new(&self.shared, count, ids))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_reserve_owned(&self) -> Result<OwnedPermit<T>, TryReserveError> {
         let _after = footprint::operation();
-        let id = self.shared.try_reserve(Shared::number)?;
+        let id = self.used().try_reserve(Shared::number)?;
         Ok(OwnedPermit::new(self.shared.clone(), id))
     }
 }
@@ -132,9 +150,14 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// Sends if a slot is free and nobody waits for one.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         let _after = footprint::operation();
-        self.shared.try_send(value)
+        let sent = self.used().try_send(value);
+        if sent.is_ok() {
+            self.shared.usage.used(Side::Sends);
+        }
+        sent
     }
 
     /// Sends at once, in the place of the oldest message if the channel is full: that message, if
@@ -147,9 +170,14 @@ impl<T> Sender<T> {
     /// assert_eq!(tx.send_evict_oldest("new"), Ok(Some("old")));
     /// assert_eq!(rx.try_recv(), Ok("new"));
     /// ```
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send_evict_oldest(&self, value: T) -> Result<Option<T>, TrySendError<T>> {
         let _after = footprint::operation();
-        self.shared.evict(value)
+        let sent = self.used().evict(value);
+        if sent.is_ok() {
+            self.shared.usage.used(Side::Sends);
+        }
+        sent
     }
 }
 
@@ -229,7 +257,7 @@ impl<T> Sender<T> {
 impl<T> Sender<T> {
     /// A sender that was not counted; see [`forget`](Sender::forget).
     pub(crate) fn uncounted(shared: &Arc<Shared<T>>) -> Sender<T> {
-        Sender { shared: shared.clone() }
+        Sender { shared: shared.clone(), end: Endpoint::NOTHING }
     }
 
     /// Ends a sender that was not counted.
@@ -241,10 +269,11 @@ impl<T> Sender<T> {
 }
 
 impl<T> Clone for Sender<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
         // Refused only after the channel was closed from outside, when counts no longer matter.
         self.shared.add_sender();
-        Sender { shared: self.shared.clone() }
+        Sender::new(self.shared.clone())
     }
 }
 
@@ -268,9 +297,13 @@ pub struct WeakSender<T> {
 
 impl<T> WeakSender<T> {
     /// A sender, unless the last one is gone: none comes back after that.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn upgrade(&self) -> Option<Sender<T>> {
         let _after = footprint::operation();
-        self.shared.add_sender().then(|| Sender { shared: self.shared.clone() })
+        if !self.shared.add_sender() {
+            return None;
+        }
+        Some(Sender::new(self.shared.clone()))
     }
 }
 

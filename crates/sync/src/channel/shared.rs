@@ -17,8 +17,10 @@ use asx_kernel::channel::{
 };
 use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
+use asx_task::backtrace::Usage;
 use asx_task::footprint::Object;
 use asx_task::operation::{SpinLock, guard, is_task_waker};
+use asx_task::waits::{self, Key};
 
 use super::Disconnected;
 use super::line::{self, Line, Place};
@@ -37,6 +39,7 @@ pub(crate) struct Shared<T> {
     pub(super) tag: Option<Box<Tag>>,
     /// What several receivers have in common, if there can be several.
     pub(super) items: Option<Box<Items>>,
+    pub(super) usage: Usage,
 }
 
 struct Inner<T> {
@@ -76,20 +79,22 @@ impl<T> Shared<T> {
         items: Option<Box<Items>>,
     ) -> Result<Arc<Shared<T>>, ZeroCapacity> {
         let law = Inner::new(Channel::new(capacity)?);
-        Ok(Arc::new(Shared { law, object: Object::new(), tag: None, items }))
+        Ok(Arc::new(Shared { law, object: Object::new(), tag: None, items, usage: Usage::new() }))
     }
 
     /// A channel whose one slot is reserved already, for its only sender.
     pub(super) fn with_permit() -> Arc<Shared<T>> {
         let law = Inner::new(Channel::with_permit());
-        Arc::new(Shared { law, object: Object::new(), tag: None, items: None })
+        let usage = Usage::new();
+        Arc::new(Shared { law, object: Object::new(), tag: None, items: None, usage })
     }
 
     /// A channel that a runtime knows.
     #[cfg(not(loom))]
     pub(super) fn tagged(law: Channel<T, Waker>, tag: Tag) -> Shared<T> {
         let tag = Some(Box::new(tag));
-        Shared { law: Inner::new(law), object: Object::new(), tag, items: None }
+        let usage = Usage::new();
+        Shared { law: Inner::new(law), object: Object::new(), tag, items: None, usage }
     }
 
     /// Asks the law. What comes out is dealt with by the caller, after the lock.
@@ -278,6 +283,7 @@ impl<T> Shared<T> {
             self.account(channel);
             left
         });
+        left.wakes.iter().for_each(|next| self.grants(Some(next)));
         guard::wake_all(left.wakes);
         guard::drop_waker(left.token);
         self.look_for_end();
@@ -404,6 +410,7 @@ impl<T> Shared<T> {
             self.account(channel);
             left
         });
+        self.grants(left.wake.as_ref());
         wake(left.wake);
         guard::drop_waker(left.token);
         self.look_for_end();
@@ -443,6 +450,7 @@ impl<T> Shared<T> {
             None => (channel.abort(), None),
             Some(tag) => tag.free(channel, permit, resolution),
         });
+        self.grants(next.as_ref());
         wake(next);
         self.look_for_end();
     }
@@ -455,6 +463,7 @@ impl<T> Shared<T> {
             self.account(channel);
             next
         });
+        self.grants(next.as_ref());
         wake(next);
         self.look_for_end();
     }
@@ -502,6 +511,7 @@ impl<T> Shared<T> {
     #[inline]
     pub(super) fn take(&self, channel: &mut Channel<T, Waker>) -> Taken<T> {
         let taken = channel.try_recv()?;
+        self.grants(taken.1.as_ref());
         self.note(EventKind::Received {});
         Ok(taken)
     }
@@ -560,9 +570,29 @@ impl<T> Shared<T> {
     /// A message was queued: wakes who waits for it.
     #[inline]
     pub(super) fn committed(&self, receiver: Option<Waker>) {
+        if let Some(receiver) = &receiver {
+            waits::came(self.messages(), receiver);
+        }
         wake(receiver);
         if let Some(items) = &self.items {
             items.add_one();
+        }
+    }
+
+    /// What its messages are waited for under, for those who look for what keeps tasks waiting.
+    #[inline(always)]
+    pub(super) fn messages(&self) -> Key {
+        match &self.items {
+            Some(items) => items.key(),
+            None => Key::messages_of(self),
+        }
+    }
+
+    /// The head of the line of senders was given a slot, and is to be woken.
+    #[inline(always)]
+    fn grants(&self, sender: Option<&Waker>) {
+        if let Some(sender) = sender {
+            waits::granted(self, sender);
         }
     }
 
@@ -658,7 +688,9 @@ impl<T> Shared<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let (value, sender) = match &self.tag {
-            None => self.with_messages(Channel::try_recv)?,
+            None => self
+                .with_messages(Channel::try_recv)
+                .inspect(|taken| self.grants(taken.1.as_ref()))?,
             Some(tag) => self.try_recv_known(tag)?,
         };
         wake(sender);

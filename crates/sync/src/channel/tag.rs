@@ -223,12 +223,13 @@ pub trait ChannelExt {
 
 #[cfg(not(loom))]
 impl ChannelExt for asx_task::Cx {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn channel<T: Send + 'static>(
         &self,
         capacity: usize,
     ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError> {
         let shared = tagged(capacity, || ChannelRecord::in_scope(self, capacity));
         let shared = shared.map_err(super::ChannelError::new)?;
-        Ok((super::Sender { shared: shared.clone() }, super::Receiver { shared }))
+        Ok((super::Sender::new(shared.clone()), super::Receiver::new(shared)))
     }
 }

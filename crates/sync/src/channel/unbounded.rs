@@ -9,6 +9,7 @@ use asx_task::Cx;
 use super::shared::Shared;
 use super::{Disconnected, Receiver, UntilClosed};
 use crate::prim::Arc;
+use asx_task::backtrace::{Endpoint, Side};
 use asx_task::footprint;
 
 /// A channel that takes any number of messages.
@@ -20,23 +21,36 @@ use asx_task::footprint;
 /// assert_eq!((rx.try_recv()?, rx.try_recv()?), (1, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn unbounded<T>() -> (UnboundedSender<T>, Receiver<T>) {
     let shared = Shared::new(usize::MAX).expect("the capacity is not 0");
-    (UnboundedSender { shared: shared.clone() }, Receiver { shared })
+    (UnboundedSender::new(shared.clone()), Receiver::new(shared))
 }
 
 /// The sending side; a clone is a further one.
 pub struct UnboundedSender<T> {
     pub(super) shared: Arc<Shared<T>>,
+    end: Endpoint,
+}
+
+impl<T> UnboundedSender<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
+    pub(super) fn new(shared: Arc<Shared<T>>) -> UnboundedSender<T> {
+        let end = Endpoint::new(&shared.usage, Side::Sends);
+        UnboundedSender { shared, end }
+    }
 }
 
 impl<T> UnboundedSender<T> {
     /// Sends. It never waits; if the receiver is gone, the value comes back.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
+        self.end.used();
         match self.shared.with(|channel| channel.try_send(value)) {
             Ok(receiver) => {
+                self.shared.usage.used(Side::Sends);
                 self.shared.committed(receiver);
                 Ok(())
             }
@@ -77,9 +91,10 @@ impl<T> UnboundedSender<T> {
 }
 
 impl<T> Clone for UnboundedSender<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
         self.shared.add_sender();
-        UnboundedSender { shared: self.shared.clone() }
+        UnboundedSender::new(self.shared.clone())
     }
 }
 

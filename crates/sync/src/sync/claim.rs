@@ -147,6 +147,12 @@ impl<C: Borrow<Cx>, H: RegionRef> Claim<C, H> {
         Held { home, permits: 0, note: Note::NOTHING }
     }
 
+    /// Where it is asked for.
+    #[inline]
+    pub(crate) fn place_in_source(&self) -> &'static Location<'static> {
+        self.at
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         self.place.is_some()
     }

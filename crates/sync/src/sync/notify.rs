@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use asx_task::backtrace::{Side, Thing, Usage};
 use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
@@ -38,35 +39,41 @@ pub struct Notify {
     pool: Pool,
     /// How often all were notified.
     rounds: AtomicUsize,
+    usage: Usage,
 }
 
 impl Notify {
     /// Nothing has happened yet.
     #[track_caller]
     pub fn new() -> Notify {
-        Notify { pool: Pool::new(0, 1), rounds: AtomicUsize::new(0) }
+        Notify { pool: Pool::new(0, 1), ..Notify::const_new() }
     }
 
     const_fn! {
         /// The same for a `static`: see [`Mutex::const_new`](super::Mutex::const_new).
         #[track_caller]
         pub fn const_new() -> Notify {
-            Notify { pool: Pool::const_new(0, 1), rounds: AtomicUsize::new(0) }
+            let rounds = AtomicUsize::new(0);
+            Notify { pool: Pool::const_new(0, 1), rounds, usage: Usage::new() }
         }
     }
 
     /// Notifies the task that has waited longest. If none waits, the next one that does won't have
     /// to; several such notifications are stored as one.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn notify_one(&self) {
         let _after = footprint::operation();
+        self.usage.used(Side::Sends);
         self.pool.give(1);
     }
 
     /// Notifies every [`notified`](Self::notified) future that exists and hasn't been notified,
     /// polled or not. Nothing is stored for later ones.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn notify_waiters(&self) {
         let _after = footprint::operation();
+        self.usage.used(Side::Sends);
         self.pool.object().write();
         // Counted before the line is called: who joins it too late for the call sees the count.
         self.rounds.fetch_add(1, Ordering::Release);
@@ -205,7 +212,11 @@ impl<'c, H: RegionRef<Target = Notify> + Clone> Round<'c, H> {
                 held.forget();
                 Poll::Ready(Ok(()))
             }
-            None => self.claim.pending(task),
+            None => {
+                let pending = self.claim.pending(task);
+                self.notify.usage.awaits(Thing::Notify, Side::Sends);
+                pending
+            }
         }
     }
 }

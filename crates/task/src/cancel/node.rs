@@ -22,6 +22,9 @@ use crate::task::outcome::Cancelled;
 pub(crate) struct Node {
     outer: Cell<*const Node>,
     pub(crate) kind: Kind,
+    /// Where it was made.
+    #[cfg(feature = "lab")]
+    at: &'static std::panic::Location<'static>,
 }
 
 // SAFETY: `outer` is written and read only while the node is entered, by the one thread that polls
@@ -54,6 +57,12 @@ pub(crate) struct Branch {
 impl Branch {
     pub(crate) fn with_deadline(deadline: Time, kind: cancel::Kind) -> Branch {
         Branch { deadline: Some((deadline, kind)), ..Branch::default() }
+    }
+
+    /// Whether it is bounded by time.
+    #[cfg(feature = "lab")]
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.deadline.is_some()
     }
 
     pub(crate) fn cancel(&self, cancelled: Cancelled) {
@@ -94,8 +103,20 @@ pub(crate) enum Verdict {
 }
 
 impl Node {
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(crate) fn new(kind: Kind) -> Node {
-        Node { outer: Cell::new(ptr::null()), kind }
+        Node {
+            outer: Cell::new(ptr::null()),
+            kind,
+            #[cfg(feature = "lab")]
+            at: std::panic::Location::caller(),
+        }
+    }
+
+    /// Where it was made.
+    #[cfg(feature = "lab")]
+    pub(crate) fn at(&self) -> &'static std::panic::Location<'static> {
+        self.at
     }
 
     pub(crate) fn set_outer(&self, outer: *const Node) {
@@ -172,6 +193,7 @@ pin_project! {
 }
 
 impl<F> Inside<F> {
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(crate) fn new(kind: Kind, future: F) -> Inside<F> {
         Inside { node: Node::new(kind), future }
     }

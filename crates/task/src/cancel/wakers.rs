@@ -115,7 +115,7 @@ impl Registration {
     }
 
     /// Which operation this is, as long as it is not moved.
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
@@ -217,6 +217,10 @@ impl Registration {
     #[inline(never)]
     fn take_back(&mut self) {
         context::end_wait(self.address());
+        #[cfg(feature = "lab")]
+        if crate::wait_notes::is_on() {
+            crate::wait_notes::note_wait_over(self.address());
+        }
         if self.take_yield() || self.take_none() {
             return;
         }

@@ -19,6 +19,7 @@ use crate::Cx;
 ///     join_all(cx, words.iter().map(|word| async move |_: &Cx| word.len())).await
 /// }
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn join_all<'a, I, M, F>(cx: &'a Cx, parts: I) -> impl Future<Output = Vec<F::Output>>
 where
     I: IntoIterator<Item = M>,
@@ -30,6 +31,7 @@ where
 
 /// [`try_join`](crate::try_join()) of any number: the values in the order of `parts`, or the first
 /// error.
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn try_join_all<'a, I, M, F, T, E>(
     cx: &'a Cx,
     parts: I,
@@ -44,6 +46,7 @@ where
 
 /// [`race`](crate::race()) of any number: the output of the one that ends first, or `None` if there
 /// are none.
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn race_all<'a, I, M, F>(cx: &'a Cx, parts: I) -> impl Future<Output = Option<F::Output>>
 where
     I: IntoIterator<Item = M>,
@@ -63,6 +66,7 @@ where
 ///     race_ok_all(cx, servers.iter().map(|server| async move |cx| ask(cx, server).await)).await
 /// }
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn race_ok_all<'a, I, M, F, T, E>(
     cx: &'a Cx,
     parts: I,
@@ -86,6 +90,7 @@ struct All<'a, R, F: Future> {
 impl<R, F: Future> Unpin for All<'_, R, F> {}
 
 impl<'a, R, F: Future> All<'a, R, F> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn new<M: FnOnce(&'a Cx) -> F>(cx: &'a Cx, parts: impl IntoIterator<Item = M>) -> Self {
         let mut children = Children::new();
         let mut outputs = Vec::new();

@@ -57,6 +57,7 @@ impl<F: Future> Children<F> {
     }
 
     /// Takes a future in; it is polled in the next round.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn insert(&mut self, id: u64, future: F) {
         let slot = Slot::new(id, &self.ready);
         let waker = slot.waker();

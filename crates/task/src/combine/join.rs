@@ -15,6 +15,7 @@ macro_rules! joins {
         $name:ident, $($part:ident: $make:ident $F:ident $T:ident = $index:literal),+
     ) => {
         $(#[$join_doc])*
+        #[cfg_attr(feature = "lab", track_caller)]
         pub fn $join<'a, $($make, $F),+>(
             cx: &'a Cx,
             $($part: $make),+
@@ -26,6 +27,7 @@ macro_rules! joins {
         }
 
         $(#[$try_doc])*
+        #[cfg_attr(feature = "lab", track_caller)]
         pub fn $try_join<'a, $($make, $F, $T),+, Error>(
             cx: &'a Cx,
             $($part: $make),+

@@ -39,6 +39,7 @@ where
 }
 
 /// A list with one more part.
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn cons<F: Future, L>(future: F, later: L) -> Cons<F, L> {
     Cons { part: Part::new(future), later }
 }

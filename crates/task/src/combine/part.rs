@@ -20,6 +20,7 @@ pin_project! {
 }
 
 impl<F: Future> Part<F> {
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(future: F) -> Part<F> {
         Part::Live { inside: Inside::new(Kind::Branch(Branch::default()), future), begun: false }
     }

@@ -14,6 +14,7 @@ macro_rules! races {
         $name:ident, $($part:ident: $make:ident $F:ident = $index:literal),+
     ) => {
         $(#[$doc])*
+        #[cfg_attr(feature = "lab", track_caller)]
         pub fn $race<'a, $($make, $F),+, T>(
             cx: &'a Cx,
             $($part: $make),+

@@ -23,6 +23,7 @@ use crate::Cx;
 ///     race_ok(cx, async |cx| ask(cx, "main").await, async |cx| ask(cx, "spare").await).await
 /// }
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn race_ok<'a, MakeA, MakeB, A, B, T, E>(
     cx: &'a Cx,
     a: MakeA,

@@ -24,6 +24,7 @@ macro_rules! parts {
         where
             $(R: Rule<$F::Output>,)+
         {
+            #[cfg_attr(feature = "lab", track_caller)]
             pub(super) fn new(cx: &'a Cx, $($part: $F),+) -> Self {
                 let decision = Decision::new(cx);
                 $name { decision, rule: PhantomData, $($part: Part::new($part)),+ }

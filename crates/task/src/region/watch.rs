@@ -131,11 +131,12 @@ impl Region {
                 into.needs.extend(header.joined_by().map(|by| (by, joined)));
                 ends.push(On::Close(id));
                 let wakers = header.wakers.count();
-                let needs = Vec::new();
                 into.tasks.push(Waiter {
                     task: TaskInfo::of(header, self.core.host.now()),
                     wakers,
-                    needs,
+                    needs: Vec::new(),
+                    kept_from: Vec::new(),
+                    given: Vec::new(),
                 });
             });
             let closed = Need { from: ends, each: true };

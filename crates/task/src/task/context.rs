@@ -21,11 +21,15 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
+#[cfg(feature = "lab")]
+use crate::cancel::node::Kind;
 use crate::cancel::node::Node;
 use crate::region::Region;
 use crate::region::region_ref;
 use crate::task::audit::{Owner, RegionRefOwner};
 use crate::task::cell::{Header, TaskRef};
+#[cfg(feature = "lab")]
+use crate::wait_notes::Frame;
 
 /// A poll of a task, on the stack of who polls it.
 pub(crate) struct PollContext {
@@ -412,6 +416,32 @@ pub(crate) fn is_bare(task: &Header) -> bool {
     let bare =
         |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && turn.node.get().is_null();
     with_turn(bare).unwrap_or(false)
+}
+
+/// The parts of a task around the caller, from the inside out, but for those that this crate has
+/// made for itself.
+#[cfg(feature = "lab")]
+pub(crate) fn frames(task: &Header) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let _ = find(task, |node| {
+        let (what, at) = match &node.kind {
+            Kind::Shield(_) => ("a shield", Some(node.at())),
+            Kind::Scope(region) => ("the scope opened", region.label.at),
+            Kind::Branch(branch) if branch.has_deadline() => ("a timeout", Some(node.at())),
+            Kind::Branch(_) => ("a part", Some(node.at())),
+            Kind::Local(_) => ("", None),
+        };
+        frames.extend(at.filter(|at| !is_own(at)).map(|at| Frame { what, at }));
+        None::<()>
+    });
+    frames
+}
+
+/// Whether a place is in this crate.
+#[cfg(feature = "lab")]
+fn is_own(at: &std::panic::Location<'_>) -> bool {
+    let own = file!().strip_suffix("task/context.rs").unwrap_or_default();
+    !own.is_empty() && at.file().starts_with(own)
 }
 
 /// Looks at the chain of `task` from the inside out, if this thread is polling it: the first

@@ -24,6 +24,8 @@ use crate::task::cell::TaskRef;
 use crate::task::context;
 use crate::task::outcome::Cancelled;
 use crate::wait::Wait;
+#[cfg(feature = "lab")]
+use crate::wait_notes;
 
 /// A task's context: time, spawning and the cancel state come through it.
 ///
@@ -101,6 +103,11 @@ impl Cx {
     ) {
         self.task.set_wait(on, at);
         registration.wait(&self.task, waker);
+        #[cfg(feature = "lab")]
+        if wait_notes::is_on() {
+            let frames = context::frames(&self.task);
+            wait_notes::note_wait(self.task.id(), registration.address(), on, at, frames);
+        }
     }
 
     /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked

@@ -21,6 +21,7 @@ pub use closed::UntilUnheard;
 pub use error::{ListenError, TryListenError};
 use ring::{Common, Ring};
 
+use asx_task::backtrace::{Endpoint, Side, Thing, Usage};
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cx, footprint};
 
@@ -44,16 +45,20 @@ use crate::prim::{Arc, Mutex, lock};
 pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
     assert!(capacity > 0, "{}", super::ZeroCapacity);
     let ring = Arc::new(Mutex::new(Ring::new(capacity)));
-    (Publisher { ring: ring.clone() }, Subscriber { ring, next: 0 })
+    let usage = Usage::new();
+    let publisher = Publisher { ring: ring.clone(), end: Endpoint::new(&usage, Side::Sends) };
+    (publisher, Subscriber { ring, next: 0, end: Endpoint::new(&usage, Side::Receives) })
 }
 
 /// A sending side; a clone is a further one.
 pub struct Publisher<T> {
     pub(super) ring: Arc<Mutex<Ring<T>>>,
+    end: Endpoint,
 }
 
 impl<T> Publisher<T> {
     /// Sends to all who listen: how many. It never waits; if nobody listens, the value comes back.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(&self, value: T) -> Result<usize, Disconnected<T>> {
         let _after = footprint::operation();
         let value = Common::new(value);
@@ -64,6 +69,7 @@ impl<T> Publisher<T> {
                 subscribers => (subscribers, ring.push(value), ring.line.wake_all()),
             }
         };
+        self.end.acts(Side::Sends);
         line::wake_all(waiting);
         match unsent.map(Common::into_inner) {
             Some(Some(value)) if subscribers == 0 => Err(Disconnected(value)),
@@ -72,9 +78,10 @@ impl<T> Publisher<T> {
     }
 
     /// A further subscriber, for all that is sent from now on.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn subscribe(&self) -> Subscriber<T> {
         let _after = footprint::operation();
-        Subscriber::join(&self.ring)
+        Subscriber::join(&self.ring, self.end.another(Side::Receives))
     }
 
     /// Waits until nobody listens. There may be subscribers again later.
@@ -118,9 +125,10 @@ impl<T> Publisher<T> {
 }
 
 impl<T> Clone for Publisher<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
         lock(&self.ring).publishers += 1;
-        Publisher { ring: self.ring.clone() }
+        Publisher { ring: self.ring.clone(), end: self.end.another(Side::Sends) }
     }
 }
 
@@ -147,6 +155,7 @@ pub struct Subscriber<T> {
     pub(super) ring: Arc<Mutex<Ring<T>>>,
     /// The number of the next message.
     pub(super) next: u64,
+    end: Endpoint,
 }
 
 impl<T> Subscriber<T> {
@@ -171,9 +180,10 @@ impl<T> Subscriber<T> {
     /// assert_eq!((one.try_recv()?, two.try_recv()?), ("before", "after"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn resubscribe(&self) -> Subscriber<T> {
         let _after = footprint::operation();
-        Subscriber::join(&self.ring)
+        Subscriber::join(&self.ring, self.end.another(Side::Receives))
     }
 
     /// Whether no publisher is left. Messages may still wait for this subscriber.
@@ -182,13 +192,13 @@ impl<T> Subscriber<T> {
         lock(&self.ring).publishers == 0
     }
 
-    fn join(ring: &Arc<Mutex<Ring<T>>>) -> Subscriber<T> {
+    fn join(ring: &Arc<Mutex<Ring<T>>>, end: Endpoint) -> Subscriber<T> {
         let next = {
             let mut ring = lock(ring);
             ring.subscribers += 1;
             ring.end()
         };
-        Subscriber { ring: ring.clone(), next }
+        Subscriber { ring: ring.clone(), next, end }
     }
 
     /// How many messages wait for this subscriber; those it missed are not counted.
@@ -220,10 +230,14 @@ impl<T: Clone> Subscriber<T> {
         context: &mut Context<'_>,
     ) -> Poll<Result<T, ListenError>> {
         let _after = footprint::after_operation();
-        let Subscriber { ring, next } = self;
-        let taken = ready!(wait.poll(cx, Wait::Recv, ring, Ring::line, context, |ring| {
+        let Subscriber { ring, next, end } = self;
+        let polled = wait.poll(cx, Wait::Recv, ring, Ring::line, context, |ring| {
             Some(ring.take(next)).filter(|taken| !matches!(taken, Err(TryListenError::Empty)))
-        }))?;
+        });
+        if polled.is_pending() {
+            end.awaits(Thing::Broadcast, Side::Sends);
+        }
+        let taken = ready!(polled)?;
         Poll::Ready(match taken {
             Ok(value) => Ok(value.unwrap_or_clone()),
             Err(TryListenError::Lagged(missed)) => Err(ListenError::Lagged(missed)),

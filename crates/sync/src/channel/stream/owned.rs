@@ -9,12 +9,14 @@ use std::task::{Context, Poll, ready};
 use asx_kernel::channel::WaiterId;
 use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
+use asx_task::waits::Note;
 use asx_task::{Cancelled, Cx};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
 
 use crate::channel::permit::OwnedPermit;
 use crate::channel::recv::poll_receive;
+use crate::channel::reserve::waits_for_room;
 use crate::channel::shared::Shared;
 use crate::channel::{Disconnected, Receiver, RecvError, SendError, Sender};
 
@@ -48,6 +50,7 @@ impl<T> Receiver<T> {
             cx: cx.clone(),
             at: Location::caller(),
             waits: false,
+            note: Note::NOTHING,
             ended: false,
             registration: Registration::NONE,
         }
@@ -62,6 +65,7 @@ pub struct OwnedMessages<T> {
     at: &'static Location<'static>,
     /// Whether a waker of ours may be registered.
     waits: bool,
+    note: Note,
     ended: bool,
     registration: Registration,
 }
@@ -86,11 +90,12 @@ impl<T> Stream for OwnedMessages<T> {
     type Item = Result<T, Cancelled>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let OwnedMessages { receiver, cx, at, waits, ended, registration } = &mut *self;
+        let OwnedMessages { receiver, cx, at, waits, note, ended, registration } = &mut *self;
         if *ended {
             return Poll::Ready(None);
         }
-        let shared = &receiver.shared;
+        let shared = receiver.used();
+        let waits = (waits, note);
         let received =
             ready!(poll_receive(shared, cx, at, waits, registration, context, Shared::take));
         *registration = Registration::NONE;
@@ -125,6 +130,7 @@ impl<T> Sender<T> {
             cx: cx.clone(),
             at: Location::caller(),
             place: None,
+            note: Note::NOTHING,
             slot: None,
             registration: Registration::NONE,
         }
@@ -140,6 +146,7 @@ pub struct OwnedSlots<T> {
     at: &'static Location<'static>,
     /// In the line of senders.
     place: Option<WaiterId>,
+    note: Note,
     /// Between being ready and a send.
     slot: Option<OwnedPermit<T>>,
     registration: Registration,
@@ -155,6 +162,7 @@ impl<T> OwnedSlots<T> {
     /// Leaves the line and gives the slot back.
     fn give_up(&mut self) {
         if let Some(sender) = &self.sender {
+            self.note = Note::NOTHING;
             sender.shared.leave(&mut self.place);
         }
         self.registration = Registration::NONE;
@@ -170,14 +178,15 @@ impl<T> Sink<T> for OwnedSlots<T> {
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Self::Error>> {
         let _after = footprint::after_operation();
-        let OwnedSlots { sender, cx, at, place, slot, registration } = &mut *self;
+        let OwnedSlots { sender, cx, at, place, note, slot, registration } = &mut *self;
         if slot.is_some() {
             return Poll::Ready(Ok(()));
         }
-        let Some(Sender { shared }) = sender else {
+        let Some(shared) = sender.as_ref().map(Sender::used) else {
             return Poll::Ready(Err(SendError::Disconnected(())));
         };
         if let Err(cancelled) = ready!(cx.poll_proceed(context, registration)) {
+            *note = Note::NOTHING;
             shared.leave(place);
             *registration = Registration::NONE;
             return Poll::Ready(Err(SendError::Cancelled((), cancelled)));
@@ -186,9 +195,11 @@ impl<T> Sink<T> for OwnedSlots<T> {
             Poll::Ready(reserved) => reserved,
             Poll::Pending => {
                 cx.waits(Wait::Reserve, at, context.waker(), registration);
+                waits_for_room(shared, note, at);
                 return Poll::Pending;
             }
         };
+        *note = Note::NOTHING;
         *slot = reserved.as_ref().ok().map(|id| OwnedPermit::new(shared.clone(), *id));
         *registration = Registration::NONE;
         Poll::Ready(reserved.map(drop).map_err(SendError::from))

@@ -13,6 +13,7 @@ use std::panic::Location;
 use std::sync::Arc as Snapshot;
 
 use asx_task::Cx;
+use asx_task::backtrace::{Endpoint, Side, Usage};
 use asx_task::footprint;
 use asx_task::operation;
 
@@ -32,6 +33,7 @@ pub use wait::{Changed, Closed};
 /// assert!(!rx.has_changed());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[cfg_attr(feature = "lab", track_caller)]
 pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
     let state = Arc::new(Mutex::new(State {
         value: Snapshot::new(init),
@@ -41,7 +43,9 @@ pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
         changed: Line::default(),
         closed: Line::default(),
     }));
-    (Setter { state: state.clone() }, Watcher { state, seen: 0 })
+    let usage = Usage::new();
+    let setter = Setter { state: state.clone(), end: Endpoint::new(&usage, Side::Sends) };
+    (setter, Watcher { state, seen: 0, end: Endpoint::new(&usage, Side::Receives) })
 }
 
 pub(super) struct State<T> {
@@ -69,10 +73,12 @@ impl<T> State<T> {
 /// A side that sets the value; a clone is a further one.
 pub struct Setter<T> {
     pub(super) state: Arc<Mutex<State<T>>>,
+    end: Endpoint,
 }
 
 impl<T> Setter<T> {
     /// Sets the value. If nobody watches, it comes back and nothing changes.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send(&self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
         let value = Snapshot::new(value);
@@ -86,6 +92,7 @@ impl<T> Setter<T> {
     }
 
     /// Sets the value whether or not anybody watches: the old one.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send_replace(&self, value: T) -> Snapshot<T> {
         let _after = footprint::operation();
         match self.publish(Snapshot::new(value), |_| true) {
@@ -95,6 +102,7 @@ impl<T> Setter<T> {
 
     /// Changes the value, whether or not anybody watches. `change` gets a copy, so that nobody
     /// waits for it; if another setter was faster, it is called again with a copy of that value.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send_modify(&self, mut change: impl FnMut(&mut T))
     where
         T: Clone,
@@ -117,6 +125,7 @@ impl<T> Setter<T> {
     /// assert!(tx.send_if_modified(raise(5)) && rx.has_changed());
     /// assert_eq!(*rx.borrow(), 5);
     /// ```
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn send_if_modified(&self, mut change: impl FnMut(&mut T) -> bool) -> bool
     where
         T: Clone,
@@ -173,12 +182,15 @@ impl<T> Setter<T> {
     }
 
     /// A further watcher, which has seen the value as it is now.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn subscribe(&self) -> Watcher<T> {
         let _after = footprint::operation();
-        Watcher::join(&self.state, |state| state.version)
+        let end = self.end.another(Side::Receives);
+        Watcher::join(&self.state, end, |state| state.version)
     }
 
     /// Replaces the value if `may`: the old one, else the new one.
+    #[cfg_attr(feature = "lab", track_caller)]
     fn publish(
         &self,
         value: Snapshot<T>,
@@ -192,15 +204,17 @@ impl<T> Setter<T> {
             state.version += 1;
             (std::mem::replace(&mut state.value, value), state.changed.wake_all())
         };
+        self.end.acts(Side::Sends);
         line::wake_all(waiting);
         Ok(old)
     }
 }
 
 impl<T> Clone for Setter<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
         lock(&self.state).setters += 1;
-        Setter { state: self.state.clone() }
+        Setter { state: self.state.clone(), end: self.end.another(Side::Sends) }
     }
 }
 
@@ -227,6 +241,7 @@ pub struct Watcher<T> {
     pub(super) state: Arc<Mutex<State<T>>>,
     /// The version seen last.
     pub(super) seen: u64,
+    end: Endpoint,
 }
 
 impl<T> Watcher<T> {
@@ -256,21 +271,26 @@ impl<T> Watcher<T> {
     ///     Ok(*rx.wait_for(cx, Option::is_some).await?)
     /// }
     /// ```
-    pub async fn wait_for(
+    #[track_caller]
+    pub fn wait_for(
         &mut self,
         cx: &Cx,
         mut wanted: impl FnMut(&T) -> bool,
-    ) -> Result<Snapshot<T>, RecvError> {
-        operation::begin().await;
-        cx.checkpoint().inspect_err(|_| operation::ends())?;
-        loop {
-            // Looked at outside the lock.
-            let value = self.borrow_and_update();
-            if wanted(&value) {
-                operation::ends();
-                return Ok(value);
+    ) -> impl Future<Output = Result<Snapshot<T>, RecvError>> {
+        // Where the caller waits, and not here.
+        let at = Location::caller();
+        async move {
+            operation::begin().await;
+            cx.checkpoint().inspect_err(|_| operation::ends())?;
+            loop {
+                // Looked at outside the lock.
+                let value = self.borrow_and_update();
+                if wanted(&value) {
+                    operation::ends();
+                    return Ok(value);
+                }
+                Changed::new(self, cx, at).await?;
             }
-            self.changed(cx).await?;
         }
     }
 
@@ -328,19 +348,24 @@ impl<T> Watcher<T> {
     }
 
     /// Adds a watcher that has seen the version `seen` tells.
-    fn join(state: &Arc<Mutex<State<T>>>, seen: impl FnOnce(&State<T>) -> u64) -> Self {
+    fn join(
+        state: &Arc<Mutex<State<T>>>,
+        end: Endpoint,
+        seen: impl FnOnce(&State<T>) -> u64,
+    ) -> Self {
         let seen = {
             let mut state = lock(state);
             state.watchers += 1;
             seen(&state)
         };
-        Watcher { state: state.clone(), seen }
+        Watcher { state: state.clone(), seen, end }
     }
 }
 
 impl<T> Clone for Watcher<T> {
+    #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
-        Watcher::join(&self.state, |_| self.seen)
+        Watcher::join(&self.state, self.end.another(Side::Receives), |_| self.seen)
     }
 }
 

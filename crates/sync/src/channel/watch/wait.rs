@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc as Snapshot;
 use std::task::{Context, Poll, ready};
 
+use asx_task::backtrace::{Side, Thing};
 use asx_task::footprint;
 use asx_task::operation::Wait;
 use asx_task::{CancelSafe, Cancelled, Cx};
@@ -24,14 +25,18 @@ impl<T> Watcher<T> {
         take: fn(&Snapshot<T>) -> R,
     ) -> Poll<Result<Option<R>, Cancelled>> {
         let _after = footprint::after_operation();
-        let Watcher { state, seen } = self;
-        wait.poll(cx, Wait::Signal, state, State::changed, context, |state| {
+        let Watcher { state, seen, end } = self;
+        let polled = wait.poll(cx, Wait::Signal, state, State::changed, context, |state| {
             if state.version != *seen {
                 *seen = state.version;
                 return Some(Some(take(&state.value)));
             }
             (state.setters == 0).then_some(None)
-        })
+        });
+        if polled.is_pending() {
+            end.awaits(Thing::Watch, Side::Sends);
+        }
+        polled
     }
 
     /// Waits no longer for a change.
