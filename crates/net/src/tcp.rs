@@ -173,7 +173,7 @@ impl TcpStream {
     /// Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Tcp })
     }
 
     /// Gives bytes to be sent, once: how many were taken.
@@ -307,8 +307,9 @@ impl TcpStream {
     }
 
     /// How long the close goes on to send: `None` lets the system do that behind it; a time blocks
-    /// the thread that drops the stream for up to that; no time at all *resets* the connection,
-    /// which throws away what was not sent and is an error for the peer.
+    /// the thread that drops the stream for up to that, in whole seconds, rounded up; no time at
+    /// all *resets* the connection, which throws away what was not sent and is an error for the
+    /// peer.
     ///
     /// # Errors
     /// What the system says.

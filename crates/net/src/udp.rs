@@ -95,7 +95,7 @@ impl UdpSocket {
     /// Looks at a datagram that has come, and leaves it there: how much of it fits. Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Datagrams })
     }
 
     /// Where it is.

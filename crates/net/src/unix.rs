@@ -166,7 +166,7 @@ impl UnixStream {
     /// Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::UnixStream })
     }
 
     /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
