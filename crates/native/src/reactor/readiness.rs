@@ -15,7 +15,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 use std::task::Waker;
 
-use asx_runtime::net::{Direction, ReadyEvent, SocketWait};
+use asx_runtime::net::{Address, Direction, ReadyEvent, SocketWait};
 use asx_runtime::operation::{guard, is_task_waker};
 
 use super::slots::Token;
@@ -54,6 +54,13 @@ fn forgotten(direction: Direction) -> u32 {
     }
 }
 
+/// What is told of a descriptor whose ends need not be for good: they are worth a try, no more.
+fn reopenable(bits: u32) -> u32 {
+    let to_read = if bits & READ_CLOSED != 0 { READABLE } else { 0 };
+    let to_write = if bits & WRITE_CLOSED != 0 { WRITABLE } else { 0 };
+    bits & !(READ_CLOSED | WRITE_CLOSED) | to_read | to_write
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
     word: AtomicU32,
@@ -73,18 +80,29 @@ pub(crate) enum Role {
     Datagrams,
 }
 
-/// What a socket is for, as dumps tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) role: Role,
-    pub(crate) address: SocketAddr,
+/// What a place is for: dumps tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// A socket, and the address that its role is about.
+    Socket(Role, Address),
+    /// Somebody else's descriptor, of this number. It may be opened again after an end, as a named
+    /// pipe is by its next writer: an end that was told is forgotten as any other readiness is.
+    Descriptor(i32),
 }
 
 impl About {
     /// What one who waits in this direction waits for.
-    fn wait(self, direction: Direction) -> String {
-        let at = self.address;
-        match (self.role, direction) {
+    fn wait(&self, direction: Direction) -> String {
+        let (role, at) = match (self, direction) {
+            (About::Socket(role, at), _) => (role, at),
+            (About::Descriptor(fd), Direction::Read) => {
+                return format!("descriptor {fd} to be readable");
+            }
+            (About::Descriptor(fd), Direction::Write) => {
+                return format!("descriptor {fd} to be writable");
+            }
+        };
+        match (role, direction) {
             (Role::Listener, _) => format!("a connection to {at}"),
             (Role::Connection, Direction::Read) => format!("bytes from {at}"),
             (Role::Connection, Direction::Write) => format!("room for bytes to {at}"),
@@ -97,10 +115,13 @@ impl About {
 /// [`About`], as small as it is for most: every socket has one.
 #[derive(Clone, Copy, Debug, Default)]
 enum KnownAs {
-    /// It has no address that tells anything.
+    /// Nobody has the place, or nothing is known.
     #[default]
     Nothing,
     V4(Role, SocketAddrV4),
+    /// A unix socket without a name.
+    Unnamed(Role),
+    Descriptor(i32),
     /// It is with [`More`].
     Elsewhere,
 }
@@ -229,12 +250,21 @@ impl Readiness {
         self.set(&mut lock(&self.waiters), READABLE | WRITABLE, woken);
     }
 
+    /// Nothing can be written any more.
+    pub(super) fn tell_write_closed(&self, woken: &mut Vec<Waker>) {
+        self.set(&mut lock(&self.waiters), WRITE_CLOSED, woken);
+    }
+
     /// The reactor is gone: whoever waits here, or will.
     pub(super) fn tell_gone(&self, woken: &mut Vec<Waker>) {
         self.set(&mut lock(&self.waiters), GONE, woken);
     }
 
     fn set(&self, waiters: &mut Waiters, bits: u32, woken: &mut Vec<Waker>) {
+        let bits = match waiters.known_as {
+            KnownAs::Descriptor(_) => reopenable(bits),
+            _ => bits,
+        };
         let mut word = self.word.load(Relaxed);
         loop {
             let new = word.wrapping_add(TOLD) | bits;
@@ -279,7 +309,9 @@ impl Waiters {
     fn describe(&mut self, about: Option<About>) {
         self.known_as = match about {
             None => KnownAs::Nothing,
-            Some(About { role, address: SocketAddr::V4(address) }) => KnownAs::V4(role, address),
+            Some(About::Socket(role, Address::Inet(SocketAddr::V4(at)))) => KnownAs::V4(role, at),
+            Some(About::Socket(role, Address::Unix(None))) => KnownAs::Unnamed(role),
+            Some(About::Descriptor(fd)) => KnownAs::Descriptor(fd),
             Some(about) => {
                 self.more.get_or_insert_default().about = Some(about);
                 KnownAs::Elsewhere
@@ -290,8 +322,10 @@ impl Waiters {
     fn about(&self) -> Option<About> {
         match self.known_as {
             KnownAs::Nothing => None,
-            KnownAs::V4(role, address) => Some(About { role, address: address.into() }),
-            KnownAs::Elsewhere => self.more.as_ref()?.about,
+            KnownAs::V4(role, at) => Some(About::Socket(role, Address::Inet(at.into()))),
+            KnownAs::Unnamed(role) => Some(About::Socket(role, Address::Unix(None))),
+            KnownAs::Descriptor(fd) => Some(About::Descriptor(fd)),
+            KnownAs::Elsewhere => self.more.as_ref()?.about.clone(),
         }
     }
 
@@ -474,8 +508,7 @@ mod tests {
         let readiness = Readiness::default();
         for address in ["127.0.0.1:7", "[::1]:7"] {
             let address: SocketAddr = address.parse().unwrap();
-            readiness.begin(Some(About { role: Role::Connection, address }));
-            assert_eq!(lock(&readiness.waiters).about().unwrap().address, address);
+            readiness.begin(Some(About::Socket(Role::Connection, address.into())));
             let told = lock(&readiness.waiters).about().unwrap().wait(Direction::Read);
             assert_eq!(told, format!("bytes from {address}"));
             // One more who waits, and does not any more.
@@ -487,6 +520,41 @@ mod tests {
             assert!(lock(&readiness.waiters).about().is_some());
             assert!(readiness.end().is_empty());
             assert!(lock(&readiness.waiters).about().is_none());
+        }
+    }
+
+    #[test]
+    fn every_kind_of_socket_is_told_by_its_address_and_direction() {
+        let path = Address::Unix(Some("/run/s".into()));
+        let listener = About::Socket(Role::Listener, path.clone());
+        let datagrams = About::Socket(Role::Datagrams, path.clone());
+        for (about, to_read, to_write) in [
+            (listener, "a connection to /run/s", "a connection to /run/s"),
+            (datagrams, "a datagram to /run/s", "room for a datagram from /run/s"),
+            (
+                About::Socket(Role::Connection, Address::Unix(None)),
+                "bytes from an unnamed socket",
+                "room for bytes to an unnamed socket",
+            ),
+            (About::Descriptor(7), "descriptor 7 to be readable", "descriptor 7 to be writable"),
+        ] {
+            let readiness = Readiness::default();
+            readiness.begin(Some(about.clone()));
+            let known = lock(&readiness.waiters).about();
+            assert_eq!(known.as_ref(), Some(&about));
+            assert_eq!(about.wait(Direction::Read), to_read);
+            assert_eq!(about.wait(Direction::Write), to_write);
+        }
+    }
+
+    #[test]
+    fn an_end_of_a_descriptor_is_forgotten_when_it_would_block() {
+        let readiness = Readiness::default();
+        readiness.begin(Some(About::Descriptor(7)));
+        for direction in [Direction::Read, Direction::Write] {
+            readiness.tell(FIRST, READ_CLOSED | WRITE_CLOSED, &mut Vec::new());
+            readiness.clear(direction, readiness.seen(direction).unwrap().ready);
+            assert_eq!(readiness.seen(direction), None);
         }
     }
 
