@@ -187,6 +187,7 @@ impl Socket for NetSocket {
             Io::TcpStream(io) => io.peek(buffer),
             Io::Udp(io) => io.peek(buffer),
             Io::UnixStream(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
+            Io::UnixDatagram(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
             _ => Err(unsupported()),
         }
     }

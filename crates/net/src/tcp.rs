@@ -97,11 +97,19 @@ impl TcpListener {
     pub fn from_std(cx: &Cx, listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
         options::adopt(cx, listener.into()).map(TcpListener::of)
     }
-}
 
-#[cfg(unix)]
-impl TcpListener {
+    /// The listener for other code, of which the operations do not block: call `set_nonblocking` for
+    /// one that does. It is closed when all handles of it are.
+    ///
+    /// # Errors
+    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    #[cfg(unix)]
+    pub fn into_std(self) -> std::io::Result<std::net::TcpListener> {
+        split::own_descriptor(&self.socket).map(Into::into)
+    }
+
     /// The descriptor, if it is one of the operating system's.
+    #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.fd()
     }
