@@ -465,6 +465,7 @@ fn address_of(io: &Io, to: Option<&Address>) -> Option<(Role, Address)> {
     let (role, address) = match io {
         Io::TcpListener(io) => (Role::Listener, io.local_addr().map(Address::Inet).ok()),
         Io::Udp(io) => (Role::Datagrams, io.local_addr().map(Address::Inet).ok()),
+        Io::TcpStream(_) if to.is_some() => (Role::Connecting, to.cloned()),
         Io::TcpStream(io) => (Role::Connection, peer(io.peer_addr().map(Address::Inet))),
         Io::UnixListener(io) => (Role::Listener, io.local_addr().map(|at| unix_address(&at)).ok()),
         Io::UnixDatagram(io) => (Role::Datagrams, io.local_addr().map(|at| unix_address(&at)).ok()),

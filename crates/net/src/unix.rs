@@ -105,8 +105,8 @@ impl UnixListener {
         Ok(UnixListener { socket: adopt(cx, listener.into())? })
     }
 
-    /// The listener for other code, of which the operations do not block: call `set_nonblocking` for
-    /// one that does. It is closed when all handles of it are.
+    /// The listener for other code, of which the operations do not block: call `set_nonblocking`
+    /// for one that does. It is closed when all handles of it are.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).

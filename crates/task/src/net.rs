@@ -130,8 +130,8 @@ pub enum SocketOption {
     ReusePort(bool),
     /// How many routers a packet may pass.
     Ttl(u32),
-    /// How long a close waits until what was written has gone out; `None`: it does not wait. Systems
-    /// count [whole seconds](SocketOption::whole_seconds).
+    /// How long a close waits until what was written has gone out; `None`: it does not wait.
+    /// Systems count [whole seconds](SocketOption::whole_seconds).
     Linger(Option<Duration>),
     /// Bytes that wait to be read.
     RecvBuffer(usize),

@@ -131,7 +131,7 @@ pub(crate) const CONNECT: &[Case] = &[
     },
     Case {
         name: "a_socket_that_connects_to_its_own_port_meets_itself",
-        rule: "where nobody listens, a connect to the port one is bound to is a connection with oneself",
+        rule: "where nobody listens, a connect to one's own port is a connection with oneself",
         run: |cx| Box::pin(meets_itself(cx)),
     },
 ];

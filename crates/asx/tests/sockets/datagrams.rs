@@ -92,7 +92,7 @@ pub(crate) const UDP: &[Case] = &[
     },
     Case {
         name: "what_cannot_be_sent_says_so_before_what_went_wrong_before",
-        rule: "a datagram that is too long is told as that; the refusal of an earlier one is kept for the next receive",
+        rule: "a datagram that is too long is told as that; the next receive tells of the refusal",
         run: |cx| Box::pin(too_long_before_refused(cx)),
     },
     Case {
@@ -165,7 +165,7 @@ pub(crate) const UNIX: &[Case] = &[
     },
     Case {
         name: "a_unix_name_is_of_one_kind_of_socket",
-        rule: "datagrams are not sent to a listener, nor a stream connected to a socket for datagrams",
+        rule: "datagrams go to no listener, and streams to no socket for datagrams",
         run: |cx| Box::pin(unix_kinds(cx)),
     },
 ];

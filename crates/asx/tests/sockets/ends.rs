@@ -147,7 +147,7 @@ pub(crate) const RESET: &[Case] = &[
     },
     Case {
         name: "a_reset_does_not_wait_for_room",
-        rule: "who has not read what came before is told of the reset by a write, and can read that still",
+        rule: "a write tells of it before what came earlier was read, and that can be read still",
         run: |cx| Box::pin(reset_without_room(cx)),
     },
 ];

@@ -130,7 +130,7 @@ pub(crate) const SHORT: &[Case] = &[
     },
     Case {
         name: "a_peek_of_nothing_waits_for_nothing",
-        rule: "a peek into no buffer answers 0 at once, as a read does; one of a datagram waits for it",
+        rule: "a peek into no buffer is 0 at once, as a read is; one of a datagram waits for it",
         run: |cx| Box::pin(empty_peek(cx)),
     },
     Case {

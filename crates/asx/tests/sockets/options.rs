@@ -53,7 +53,7 @@ pub(crate) const OPTIONS: &[Case] = &[
     },
     Case {
         name: "a_time_to_linger_is_in_whole_seconds",
-        rule: "it is rounded up, so that a short one does not become the reset that none at all is",
+        rule: "it is rounded up: a short one is not the reset that none at all is",
         run: |cx| Box::pin(short_linger(cx)),
     },
     Case {

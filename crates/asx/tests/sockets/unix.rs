@@ -63,7 +63,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a_unix_reset_is_left_to_the_reads",
-        rule: "a write to a peer that closed with unread bytes is BrokenPipe; the next read tells the reset, then the end",
+        rule: "after a close with unread bytes a write is BrokenPipe, a read the reset, then 0",
         run: |cx| Box::pin(reset_left_to_reads(cx)),
     },
     Case {
@@ -73,12 +73,12 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "who_waits_for_room_is_told_when_both_directions_are_over",
-        rule: "a peer that only stops to read is no news to a write that waits for room; one that ends both is",
+        rule: "that the peer reads no more does not end a wait for room; that it ends both does",
         run: |cx| Box::pin(refused_without_room(cx)),
     },
     Case {
         name: "a_name_outside_of_the_file_system_is_free_after_its_socket",
-        rule: "a name that begins with a zero byte is an address as others are, nobody's after the close, and a connect then ConnectionRefused",
+        rule: "a name with a zero byte first is nobody's after the close: ConnectionRefused",
         run: |cx| Box::pin(abstract_name(cx)),
     },
     Case {

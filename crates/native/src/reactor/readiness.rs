@@ -74,6 +74,8 @@ pub(super) struct Readiness {
 pub(crate) enum Role {
     /// It takes connections there.
     Listener,
+    /// It is to be connected with that peer. It is, or it has failed, once it can be written to.
+    Connecting,
     /// It is connected with that peer.
     Connection,
     /// It is bound there, for datagrams.
@@ -104,6 +106,7 @@ impl About {
         };
         match (role, direction) {
             (Role::Listener, _) => format!("a connection to {at}"),
+            (Role::Connecting, _) => format!("a connection to {at} to be there"),
             (Role::Connection, Direction::Read) => format!("bytes from {at}"),
             (Role::Connection, Direction::Write) => format!("room for bytes to {at}"),
             (Role::Datagrams, Direction::Read) => format!("a datagram to {at}"),
@@ -265,6 +268,9 @@ impl Readiness {
             KnownAs::Descriptor(_) => reopenable(bits),
             _ => bits,
         };
+        if bits & WRITABLE != 0 {
+            waiters.connected();
+        }
         let mut word = self.word.load(Relaxed);
         loop {
             let new = word.wrapping_add(TOLD) | bits;
@@ -326,6 +332,21 @@ impl Waiters {
             KnownAs::Unnamed(role) => Some(About::Socket(role, Address::Unix(None))),
             KnownAs::Descriptor(fd) => Some(About::Descriptor(fd)),
             KnownAs::Elsewhere => self.more.as_ref()?.about.clone(),
+        }
+    }
+
+    /// The wait for a connection is over.
+    fn connected(&mut self) {
+        let role = match (&mut self.known_as, &mut self.more) {
+            (KnownAs::V4(role, _), _) => role,
+            (KnownAs::Elsewhere, Some(more)) => match &mut more.about {
+                Some(About::Socket(role, _)) => role,
+                _ => return,
+            },
+            _ => return,
+        };
+        if *role == Role::Connecting {
+            *role = Role::Connection;
         }
     }
 
@@ -544,6 +565,21 @@ mod tests {
             assert_eq!(known.as_ref(), Some(&about));
             assert_eq!(about.wait(Direction::Read), to_read);
             assert_eq!(about.wait(Direction::Write), to_write);
+        }
+    }
+
+    #[test]
+    fn who_connects_waits_for_that_until_there_is_room() {
+        for address in ["127.0.0.1:7", "[::1]:7"] {
+            let readiness = Readiness::default();
+            let address: SocketAddr = address.parse().unwrap();
+            readiness.begin(Some(About::Socket(Role::Connecting, address.into())));
+            let told = || lock(&readiness.waiters).about().unwrap().wait(Direction::Write);
+            assert_eq!(told(), format!("a connection to {address} to be there"));
+            readiness.tell(FIRST, READABLE, &mut Vec::new());
+            assert_eq!(told(), format!("a connection to {address} to be there"));
+            readiness.tell(FIRST, WRITABLE, &mut Vec::new());
+            assert_eq!(told(), format!("room for bytes to {address}"));
         }
     }
 

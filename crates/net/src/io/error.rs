@@ -55,8 +55,8 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// A `std::io::Error`, a cancel, or one of these in the box is that again; anything else is an error
-/// of the kind [`ErrorKind::Other`].
+/// A `std::io::Error`, a cancel, or one of these in the box is that again; anything else is an
+/// error of the kind [`ErrorKind::Other`].
 impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Error>() {
