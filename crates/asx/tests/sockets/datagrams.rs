@@ -492,6 +492,16 @@ async fn unix_gone_once(cx: &Cx) -> io::Result<()> {
     drop(other);
     assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::ConnectionRefused);
     assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::NotConnected);
+    // One that had another peer itself is gone in the same way.
+    let names = ["unix_gone_once_1", "unix_gone_once_2"].map(Name::new);
+    let gone = UnixDatagram::bind(cx, &names[0])?;
+    let _third = UnixDatagram::bind(cx, &names[1])?;
+    one.connect(&names[0])?;
+    gone.connect(&names[1])?;
+    assert_eq!(failed(one.send(cx, b"no").await), ErrorKind::PermissionDenied);
+    drop(gone);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::ConnectionRefused);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::NotConnected);
     Ok(())
 }
 

@@ -224,7 +224,10 @@ impl Network {
     fn check_may_send(&self, id: usize, receiver: usize) -> io::Result<()> {
         self.look_at(receiver);
         match self.datagrams_of(receiver)?.peer_socket {
-            Some(peer) if peer != id => Err(ErrorKind::PermissionDenied.into()),
+            // One that is closed is bound to nobody.
+            Some(peer) if peer != id && self.sockets[receiver].is_open => {
+                Err(ErrorKind::PermissionDenied.into())
+            }
             _ => Ok(()),
         }
     }
