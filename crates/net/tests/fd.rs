@@ -266,3 +266,23 @@ fn a_second_watch_that_is_refused_takes_nothing_from_the_first() {
         io::Result::Ok(())
     });
 }
+
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() {
+    on_each(async |cx| {
+        let (reader, writer) = pipe();
+        let reader = AsyncFd::new(&cx, reader)?;
+        let mut buffer = [0; 8];
+        let nothing = reader.readable(&cx).await?.try_io(|fd| read(fd, &mut buffer));
+        assert!(nothing.is_none());
+        write(&writer, b"last")?;
+        drop(writer);
+        // What is there is less than there is room for: the pipe is empty now.
+        let guard = reader.readable(&cx).await?;
+        let count = guard.try_io(|fd| read(fd, &mut buffer)).unwrap()?;
+        assert_eq!(count, 4);
+        guard.clear_ready();
+        assert_eq!(reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 0);
+        io::Result::Ok(())
+    });
+}

@@ -33,6 +33,8 @@ pub(super) const READ_CLOSED: u32 = 4;
 pub(super) const WRITE_CLOSED: u32 = 8;
 /// The reactor is gone.
 pub(super) const GONE: u32 = 16;
+/// What was closed may be opened again.
+const REOPENABLE: u32 = 32;
 
 const BITS: u32 = 0xff;
 /// One more time that the system told something.
@@ -54,11 +56,19 @@ fn forgotten(direction: Direction) -> u32 {
     }
 }
 
-/// What is told of a descriptor whose ends need not be for good: they are worth a try, no more.
-fn reopenable(bits: u32) -> u32 {
-    let to_read = if bits & READ_CLOSED != 0 { READABLE } else { 0 };
-    let to_write = if bits & WRITE_CLOSED != 0 { WRITABLE } else { 0 };
-    bits & !(READ_CLOSED | WRITE_CLOSED) | to_read | to_write
+/// The word after an operation has found that nothing can be done in a direction now. An end that
+/// may be over has one more try first: it may have been told with the last bytes, and then the
+/// system says nothing of it again.
+fn without(word: u32, direction: Direction) -> u32 {
+    let open = forgotten(direction);
+    let closed = match direction {
+        Direction::Read => READ_CLOSED,
+        Direction::Write => WRITE_CLOSED,
+    };
+    match word & REOPENABLE != 0 && word & closed != 0 {
+        true => word & !closed | open,
+        false => word & !open,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +98,7 @@ pub(crate) enum About {
     /// A socket, and the address that its role is about.
     Socket(Role, Address),
     /// Somebody else's descriptor, of this number. It may be opened again after an end, as a named
-    /// pipe is by its next writer: an end that was told is forgotten as any other readiness is.
+    /// pipe is by its next writer.
     Descriptor(i32),
 }
 
@@ -165,10 +175,12 @@ impl Readiness {
     /// A socket that was just made has the place: whatever is tried first finds out. The number of
     /// the tenant.
     pub(super) fn begin(&self, about: Option<About>) -> u32 {
+        let is_somebodys = matches!(about, Some(About::Descriptor(_)));
         lock(&self.waiters).describe(about);
+        let bits = READABLE | WRITABLE | if is_somebodys { REOPENABLE } else { 0 };
         // Nobody else has the place: this is no race.
         let word = self.word.load(Relaxed);
-        self.word.store((word & !BITS).wrapping_add(TOLD) | READABLE | WRITABLE, Relaxed);
+        self.word.store((word & !BITS).wrapping_add(TOLD) | bits, Relaxed);
         self.tenant.load(Relaxed)
     }
 
@@ -264,10 +276,6 @@ impl Readiness {
     }
 
     fn set(&self, waiters: &mut Waiters, bits: u32, woken: &mut Vec<Waker>) {
-        let bits = match waiters.known_as {
-            KnownAs::Descriptor(_) => reopenable(bits),
-            _ => bits,
-        };
         if bits & WRITABLE != 0 {
             waiters.connected();
         }
@@ -289,8 +297,11 @@ impl Readiness {
     /// It was not ready after all, unless more was told since it was seen.
     pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
         let mut word = self.word.load(Relaxed);
-        while word & !BITS == seen.0 && word & forgotten(direction) != 0 {
-            let new = word & !forgotten(direction);
+        while word & !BITS == seen.0 {
+            let new = without(word, direction);
+            if new == word {
+                return;
+            }
             match self.word.compare_exchange(word, new, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(other) => word = other,
@@ -584,13 +595,17 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_a_descriptor_is_forgotten_when_it_would_block() {
+    fn an_end_of_a_descriptor_is_forgotten_when_twice_it_would_block() {
         let readiness = Readiness::default();
         readiness.begin(Some(About::Descriptor(7)));
         for direction in [Direction::Read, Direction::Write] {
-            readiness.tell(FIRST, READ_CLOSED | WRITE_CLOSED, &mut Vec::new());
-            readiness.clear(direction, readiness.seen(direction).unwrap().ready);
-            assert_eq!(readiness.seen(direction), None);
+            for told in [READ_CLOSED | WRITE_CLOSED, READABLE | READ_CLOSED | WRITE_CLOSED] {
+                readiness.tell(FIRST, told, &mut Vec::new());
+                // It may have come with the last bytes.
+                readiness.clear(direction, readiness.seen(direction).unwrap().ready);
+                readiness.clear(direction, readiness.seen(direction).unwrap().ready);
+                assert_eq!(readiness.seen(direction), None);
+            }
         }
     }
 
