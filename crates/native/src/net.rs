@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -130,7 +130,20 @@ fn unsupported() -> io::Error {
 }
 
 fn unix_address(address: &std::os::unix::net::SocketAddr) -> Address {
-    Address::Unix(address.as_pathname().map(Path::to_path_buf))
+    Address::Unix(address.as_pathname().map(Path::to_path_buf).or_else(|| abstract_name(address)))
+}
+
+/// A name that is not in the file system, with the zero byte by which it is bound.
+#[cfg(target_os = "linux")]
+fn abstract_name(address: &std::os::unix::net::SocketAddr) -> Option<PathBuf> {
+    use std::os::{linux::net::SocketAddrExt as _, unix::ffi::OsStringExt as _};
+    let name = [b"\0", address.as_abstract_name()?].concat();
+    Some(PathBuf::from(std::ffi::OsString::from_vec(name)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn abstract_name(_: &std::os::unix::net::SocketAddr) -> Option<PathBuf> {
+    None
 }
 
 impl Socket for NetSocket {
@@ -174,6 +187,7 @@ impl Socket for NetSocket {
             Io::TcpStream(io) => io.peek(buffer),
             Io::Udp(io) => io.peek(buffer),
             Io::UnixStream(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
+            Io::UnixDatagram(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
             _ => Err(unsupported()),
         }
     }
@@ -208,9 +222,9 @@ impl Socket for NetSocket {
             }
             _ => return Err(unsupported()),
         };
-        let about = from.inet().map(|address| About { role: Role::Connection, address });
+        let about = About::Socket(Role::Connection, from.clone());
         // Not the first: the one that listens is registered.
-        let (socket, _) = NetSocket::new(io, about, self.registration.reactor())?;
+        let (socket, _) = NetSocket::new(io, Some(about), self.registration.reactor())?;
         Ok((socket, from))
     }
 
@@ -246,7 +260,11 @@ impl Socket for NetSocket {
             Io::UnixStream(io) => io.shutdown(how),
             Io::UnixDatagram(io) => io.shutdown(how),
             _ => Err(unsupported()),
+        }?;
+        if how != Shutdown::Read {
+            self.registration.end_write();
         }
+        Ok(())
     }
 
     fn local_address(&self) -> io::Result<Address> {
@@ -316,7 +334,7 @@ fn set_option(socket: &socket2::Socket, option: SocketOption) -> io::Result<()> 
         SocketOption::ReusePort(on) => socket.set_reuse_port(on),
         SocketOption::Ttl(hops) if is_v6(socket)? => socket.set_unicast_hops_v6(hops),
         SocketOption::Ttl(hops) => socket.set_ttl_v4(hops),
-        SocketOption::Linger(time) => socket.set_linger(time),
+        SocketOption::Linger(time) => socket.set_linger(time.map(SocketOption::whole_seconds)),
         SocketOption::RecvBuffer(bytes) => socket.set_recv_buffer_size(bytes),
         SocketOption::SendBuffer(bytes) => socket.set_send_buffer_size(bytes),
         SocketOption::KeepAlive(on) => socket.set_keepalive(on),
@@ -428,14 +446,11 @@ fn adopt(fd: OwnedFd) -> io::Result<Io> {
 impl Shared {
     /// Registers a socket, which connects to this peer if one is named. Workers may be parked where
     /// they would not see its events: one is told.
-    fn register(&self, io: Io, to: Option<SocketAddr>) -> io::Result<Arc<dyn Socket>> {
-        let (role, address) = match &io {
-            Io::TcpListener(io) => (Role::Listener, io.local_addr().ok()),
-            Io::Udp(io) => (Role::Datagrams, io.local_addr().ok()),
-            Io::TcpStream(io) => (Role::Connection, to.or_else(|| io.peer_addr().ok())),
-            _ => (Role::Connection, None),
+    fn register(&self, io: Io, to: Option<&Address>) -> io::Result<Arc<dyn Socket>> {
+        let about = match &io {
+            Io::Watched(fd) => Some(About::Descriptor(*fd)),
+            io => address_of(io, to).map(|(role, address)| About::Socket(role, address)),
         };
-        let about = address.map(|address| About { role, address });
         let (socket, is_first) = NetSocket::new(io, about, &self.reactor)?;
         if is_first {
             self.idle.notify_remote();
@@ -444,13 +459,29 @@ impl Shared {
     }
 }
 
+/// What dumps tell of a socket, which connects to this peer if one is named.
+fn address_of(io: &Io, to: Option<&Address>) -> Option<(Role, Address)> {
+    let peer = |known: io::Result<Address>| to.cloned().or_else(|| known.ok());
+    let (role, address) = match io {
+        Io::TcpListener(io) => (Role::Listener, io.local_addr().map(Address::Inet).ok()),
+        Io::Udp(io) => (Role::Datagrams, io.local_addr().map(Address::Inet).ok()),
+        Io::TcpStream(_) if to.is_some() => (Role::Connecting, to.cloned()),
+        Io::TcpStream(io) => (Role::Connection, peer(io.peer_addr().map(Address::Inet))),
+        Io::UnixListener(io) => (Role::Listener, io.local_addr().map(|at| unix_address(&at)).ok()),
+        Io::UnixDatagram(io) => (Role::Datagrams, io.local_addr().map(|at| unix_address(&at)).ok()),
+        Io::UnixStream(io) => (Role::Connection, peer(io.peer_addr().map(|at| unix_address(&at)))),
+        Io::Watched(_) => return None,
+    };
+    Some((role, address?))
+}
+
 impl Net for Shared {
     fn listen(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
         self.register(listen(at, setup)?, None)
     }
 
     fn connect(&self, to: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(connect(to, setup)?, to.inet())
+        self.register(connect(to, setup)?, Some(to))
     }
 
     fn datagrams(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {

@@ -106,9 +106,17 @@ impl Reactor {
             }
         };
         let refused = || io::Error::other("the runtime is gone, or has too many sockets");
-        let token = self.slots.take(about, fd).ok_or_else(refused)?;
+        let is_watched = matches!(about, Some(About::Descriptor(_)));
+        let own = (!is_watched).then_some(fd);
+        let token = self.slots.take(about, own).ok_or_else(refused)?;
         let interest = Interest::READABLE | Interest::WRITABLE;
-        if let Err(error) = source.register(&made.registry, mio::Token(token.pack()), interest) {
+        let at = mio::Token(token.pack());
+        let mut register = || source.register(&made.registry, at, interest);
+        let registered = match is_watched {
+            true => self.slots.claim(fd, token.place, register),
+            false => register(),
+        };
+        if let Err(error) = registered {
             self.release(token.place);
             return Err(error);
         }
@@ -283,6 +291,16 @@ impl Registration {
         if let Some(readiness) = self.readiness() {
             readiness.leave(&mut slot.0);
         }
+    }
+
+    /// The socket's own side has ended the direction to the peer: whoever waits to write fails. The
+    /// system does not say so of a unix socket whose peer has no room.
+    pub(crate) fn end_write(&self) {
+        let mut woken = Vec::new();
+        if let Some(readiness) = self.readiness() {
+            readiness.tell_write_closed(&mut woken);
+        }
+        woken.into_iter().for_each(guard::wake);
     }
 
     /// Ends the registration of a source that stays open. Nothing is done if the descriptor was

@@ -4,6 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -353,6 +354,19 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                 let accepts = s.task("accepts").spawn(async move |cx: Cx| {
                     io(&cx, &*listener, Direction::Read, || listener.accept()).await.map(drop)
                 });
+                let name = format!("asx-native-dump-{}", std::process::id());
+                let named = Address::Unix(Some(format!("\0{name}").into()));
+                let unix = cx.net().unwrap().listen(&named, &SocketSetup::default())?;
+                let meets = s.task("meets").spawn(async move |cx: Cx| {
+                    io(&cx, &*unix, Direction::Read, || unix.accept()).await.map(drop)
+                });
+                let (own, _other) = std::os::unix::net::UnixStream::pair()?;
+                let number = own.as_raw_fd();
+                let watch = cx.net().unwrap().watch(own.as_fd())?;
+                let watches = s.task("watches").spawn(async move |cx: Cx| {
+                    let nothing = || Err::<(), _>(std::io::ErrorKind::WouldBlock.into());
+                    io(&cx, &*watch, Direction::Read, nothing).await
+                });
                 let waits = |name: &str| {
                     let dump = handle.dump();
                     let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
@@ -364,6 +378,8 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                 let wanted = [
                     ("reads", format!("bytes from {from}")),
                     ("accepts", format!("a connection to {at}")),
+                    ("meets", format!("a connection to @{name}")),
+                    ("watches", format!("descriptor {number} to be readable")),
                 ];
                 for (name, wanted) in wanted {
                     let (socket, text, json) = loop {
@@ -379,6 +395,8 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                 }
                 reads.cancel("enough");
                 accepts.cancel("enough");
+                meets.cancel("enough");
+                watches.cancel("enough");
                 Ok(())
             })
             .await

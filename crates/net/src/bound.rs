@@ -32,7 +32,8 @@ use crate::split::{OverSocket, ReadSide, WriteSide};
 /// ```
 pub struct Bound<S: OverSocket> {
     cx: Cx,
-    stream: S,
+    /// There until it is taken back.
+    stream: Option<S>,
     /// From one poll to the next, in each direction.
     read: Waiter,
     write: Waiter,
@@ -41,7 +42,7 @@ pub struct Bound<S: OverSocket> {
 impl<S: OverSocket> Bound<S> {
     #[track_caller]
     pub(crate) fn new(stream: S, cx: &Cx) -> Bound<S> {
-        Bound { cx: cx.clone(), stream, read: Waiter::new(), write: Waiter::new() }
+        Bound { cx: cx.clone(), stream: Some(stream), read: Waiter::new(), write: Waiter::new() }
     }
 
     /// The context.
@@ -51,14 +52,28 @@ impl<S: OverSocket> Bound<S> {
 
     /// The stream.
     pub fn get_ref(&self) -> &S {
-        &self.stream
+        self.stream.as_ref().expect("a stream that was taken back is bound no more")
+    }
+
+    /// The stream without the context: another task may have it, or it may be bound to another
+    /// context.
+    pub fn into_inner(mut self) -> S {
+        self.leave();
+        self.stream.take().expect("a stream is taken back once")
+    }
+
+    /// Nothing is waited for any more.
+    fn leave(&mut self) {
+        if let Some(stream) = &self.stream {
+            self.read.leave(stream.socket(), Direction::Read);
+            self.write.leave(stream.socket(), Direction::Write);
+        }
     }
 }
 
 impl<S: OverSocket> Drop for Bound<S> {
     fn drop(&mut self) {
-        self.read.leave(self.stream.socket(), Direction::Read);
-        self.write.leave(self.stream.socket(), Direction::Write);
+        self.leave();
     }
 }
 
@@ -66,7 +81,7 @@ impl<S: OverSocket> fmt::Debug for Bound<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bound")
             .field("task", &self.cx.id())
-            .field("socket", self.stream.socket())
+            .field("socket", self.get_ref().socket())
             .finish()
     }
 }
@@ -78,6 +93,7 @@ impl<S: OverSocket> Bound<S> {
         mut attempt: A,
     ) -> Poll<io::Result<A::Output>> {
         let Bound { cx, stream, read, .. } = self;
+        let stream = stream.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         read.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
 
@@ -87,12 +103,13 @@ impl<S: OverSocket> Bound<S> {
         mut attempt: A,
     ) -> Poll<io::Result<A::Output>> {
         let Bound { cx, stream, write, .. } = self;
+        let stream = stream.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         write.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
 
     /// The direction to the peer is ended; a peer that is gone need not be told.
     fn end_write(&self) -> io::Result<()> {
-        match self.stream.socket().shutdown(Shutdown::Write) {
+        match self.get_ref().socket().shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             ended => ended,
         }

@@ -90,7 +90,8 @@
 //! # Errors
 //!
 //! [`io::Error`] is an error of the system, or a cancel. `?` makes one of either; where a
-//! `std::io::Error` is wanted it becomes one, and a cancel can be found again in that.
+//! `std::io::Error` is wanted it becomes one, and a cancel can be found again in that. So it can in
+//! a `Box<dyn Error + Send + Sync>`, and with the feature `anyhow` in an `anyhow::Error`.
 //!
 //! # Where it works
 //!

@@ -160,6 +160,10 @@ pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> 
     cx.checkpoint()?;
     let addresses = match target {
         Target::Addresses(addresses) => addresses,
+        Target::Name { host, .. } if host.is_empty() || host.contains('\0') => {
+            let text = "the name of a host is empty, or has a zero byte";
+            return Err(IoError::new(ErrorKind::InvalidInput, text).into());
+        }
         Target::Name { host, port } => match network(cx)?.try_lookup(&host, port) {
             Some(answer) => answer?,
             None => {
@@ -310,28 +314,27 @@ impl Future for Lookup<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(self.operation.poll_proceed(context))?;
+        // To clone a waker may be somebody's code, and is not done under the lock.
+        let mut waker = Some(context.waker().clone());
         let mut pool = lock(&POOL);
         let answer = lock(&self.answer).clone();
         if let Some(answer) = answer {
             drop(pool);
+            guard::drop_waker(waker);
             self.done = true;
             let error = |(kind, text)| IoError::new(kind, text).into();
             return Poll::Ready(answer.map_err(error));
         }
         let id = self.id;
-        let mut replaced = None;
         if let Some(flight) = self.flight(&mut pool) {
             match flight.waiters.iter_mut().find(|(other, _)| *other == id) {
-                Some((_, waker)) if waker.will_wake(context.waker()) => {}
-                Some((_, waker)) => {
-                    replaced = Some(std::mem::replace(waker, context.waker().clone()));
-                }
-                None => flight.waiters.push((id, context.waker().clone())),
+                Some((_, old)) => waker = waker.map(|new| std::mem::replace(old, new)),
+                None => flight.waiters.extend(waker.take().map(|waker| (id, waker))),
             }
         }
         // A waker may run code of its own when it is dropped.
         drop(pool);
-        guard::drop_waker(replaced);
+        guard::drop_waker(waker);
         self.operation.pending(context)
     }
 }

@@ -304,6 +304,7 @@ impl Attempt for ReadIntoAll<'_, '_> {
 #[derive(Debug)]
 pub struct PeekInto<'a> {
     pub(crate) buffer: &'a mut [u8],
+    pub(crate) transport: Transport,
 }
 
 impl sealed::Sealed for PeekInto<'_> {}
@@ -311,6 +312,10 @@ impl sealed::Sealed for PeekInto<'_> {}
 impl Attempt for PeekInto<'_> {
     type Output = usize;
     const DIRECTION: Direction = Direction::Read;
+
+    fn without_socket(&self) -> Option<usize> {
+        self.transport.without_socket(self.buffer.len())
+    }
 
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<usize>> {
         // What was looked at is still there: the socket stays ready.

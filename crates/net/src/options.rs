@@ -141,6 +141,11 @@ impl SocketBuilder {
         Err(last.unwrap_or_else(|| ErrorKind::NotFound.into()))
     }
 
+    #[cfg(unix)]
+    pub(crate) fn setup(&self) -> &SocketSetup {
+        &self.setup
+    }
+
     fn first(
         &self,
         cx: &Cx,

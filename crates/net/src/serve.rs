@@ -91,7 +91,10 @@ impl AcceptFailure {
     #[cfg(unix)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         match number {
-            Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS) => AcceptFailure::Exhausted,
+            // The last: the system watches no more sockets for this user.
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOSPC) => {
+                AcceptFailure::Exhausted
+            }
             // The system hands on errors of the network that the connection came by.
             Some(libc::EPROTO | libc::EPERM | libc::ENOPROTOOPT) => AcceptFailure::Connection,
             _ => AcceptFailure::Fatal,
@@ -348,6 +351,7 @@ mod tests {
         assert_eq!(of(libc::EMFILE), AcceptFailure::Exhausted);
         assert_eq!(of(libc::ENFILE), AcceptFailure::Exhausted);
         assert_eq!(of(libc::ENOMEM), AcceptFailure::Exhausted);
+        assert_eq!(of(libc::ENOSPC), AcceptFailure::Exhausted);
         assert_eq!(of(libc::ECONNABORTED), AcceptFailure::Connection);
         assert_eq!(of(libc::EBADF), AcceptFailure::Fatal);
         assert_eq!(of(libc::EINVAL), AcceptFailure::Fatal);

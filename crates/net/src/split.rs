@@ -13,8 +13,9 @@ use crate::bound::Bound;
 use crate::io::{self, Result, WriteAllError};
 use crate::op::sealed::Sealed;
 use crate::op::{
-    Accepted, ReadExactOp, ReadInto, ReadIntoAll, ReadOp, ReadVectoredOp, SocketOp, Transport,
-    WriteAllOp, WriteFrom, WriteFromAll, WriteOp, WriteVectoredOp,
+    Accepted, FromAddress, PeekInto, PeekOp, ReadExactOp, ReadInto, ReadIntoAll, ReadOp,
+    ReadVectoredOp, SocketOp, Transport, WriteAllOp, WriteFrom, WriteFromAll, WriteOp,
+    WriteVectoredOp,
 };
 
 /// A stream, or half of one, over a socket. Implemented here only.
@@ -163,6 +164,30 @@ impl<S: SocketStream> ReadHalf<'_, S> {
     pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
         read_exact::<S>(cx, self.socket, buffer)
     }
+
+    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
+    ///
+    /// Cancel-safe.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
+        SocketOp::new(cx, self.socket, PeekInto { buffer, transport: S::TRANSPORT })
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.local_address()?)
+    }
+
+    /// Where the peer is.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.peer_address()?)
+    }
 }
 
 /// The direction to the peer, borrowed from a stream `S`.
@@ -203,6 +228,22 @@ impl<S: SocketStream> WriteHalf<'_, S> {
     /// What the system says.
     pub fn shutdown(&mut self) -> Result<()> {
         end_write(self.socket)
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.local_address()?)
+    }
+
+    /// Where the peer is.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.peer_address()?)
     }
 }
 
@@ -250,6 +291,30 @@ impl<S: SocketStream> OwnedReadHalf<S> {
     #[track_caller]
     pub fn bound(self, cx: &Cx) -> Bound<OwnedReadHalf<S>> {
         Bound::new(self, cx)
+    }
+
+    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
+    ///
+    /// Cancel-safe.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: S::TRANSPORT })
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.local_address()?)
+    }
+
+    /// Where the peer is.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.peer_address()?)
     }
 }
 
@@ -311,6 +376,22 @@ impl<S: SocketStream> OwnedWriteHalf<S> {
     #[track_caller]
     pub fn bound(self, cx: &Cx) -> Bound<OwnedWriteHalf<S>> {
         Bound::new(self, cx)
+    }
+
+    /// Where this end is.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.open().local_address()?)
+    }
+
+    /// Where the peer is.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.open().peer_address()?)
     }
 }
 

@@ -97,11 +97,19 @@ impl TcpListener {
     pub fn from_std(cx: &Cx, listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
         options::adopt(cx, listener.into()).map(TcpListener::of)
     }
-}
 
-#[cfg(unix)]
-impl TcpListener {
+    /// The listener for other code, of which the operations do not block: call `set_nonblocking`
+    /// for one that does. It is closed when all handles of it are.
+    ///
+    /// # Errors
+    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    #[cfg(unix)]
+    pub fn into_std(self) -> std::io::Result<std::net::TcpListener> {
+        split::own_descriptor(&self.socket).map(Into::into)
+    }
+
     /// The descriptor, if it is one of the operating system's.
+    #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.fd()
     }
@@ -173,7 +181,7 @@ impl TcpStream {
     /// Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Tcp })
     }
 
     /// Gives bytes to be sent, once: how many were taken.
@@ -307,8 +315,9 @@ impl TcpStream {
     }
 
     /// How long the close goes on to send: `None` lets the system do that behind it; a time blocks
-    /// the thread that drops the stream for up to that; no time at all *resets* the connection,
-    /// which throws away what was not sent and is an error for the peer.
+    /// the thread that drops the stream for up to that, in whole seconds, rounded up; no time at
+    /// all *resets* the connection, which throws away what was not sent and is an error for the
+    /// peer.
     ///
     /// # Errors
     /// What the system says.

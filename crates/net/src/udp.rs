@@ -15,6 +15,8 @@ use crate::op::{
     SendToOp, SocketOp, Transport, WriteFrom, WriteOp,
 };
 use crate::options::{self, SocketBuilder};
+#[cfg(unix)]
+use crate::split;
 
 /// Sends and receives datagrams.
 ///
@@ -95,7 +97,7 @@ impl UdpSocket {
     /// Looks at a datagram that has come, and leaves it there: how much of it fits. Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Datagrams })
     }
 
     /// Where it is.
@@ -146,6 +148,38 @@ impl UdpSocket {
         self.socket.set_option(SocketOption::Ttl(hops))
     }
 
+    /// How many bytes may wait to be read.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn recv_buffer(&self) -> std::io::Result<usize> {
+        options::recv_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to be read; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::RecvBuffer(bytes))
+    }
+
+    /// How many bytes may wait to go out.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn send_buffer(&self) -> std::io::Result<usize> {
+        options::send_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to go out; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::SendBuffer(bytes))
+    }
+
     /// What went wrong since this was asked last: that nobody is at the peer's port, for example.
     ///
     /// # Errors
@@ -161,6 +195,22 @@ impl UdpSocket {
     #[cfg(unix)]
     pub fn from_std(cx: &Cx, socket: std::net::UdpSocket) -> std::io::Result<UdpSocket> {
         options::adopt(cx, socket.into()).map(UdpSocket::of)
+    }
+
+    /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
+    /// one that does. It is closed when all handles of it are.
+    ///
+    /// # Errors
+    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    #[cfg(unix)]
+    pub fn into_std(self) -> std::io::Result<std::net::UdpSocket> {
+        split::own_descriptor(&self.socket).map(Into::into)
+    }
+
+    /// The descriptor, if it is one of the operating system's.
+    #[cfg(unix)]
+    pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.socket.fd()
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Opening, Socket, SocketSetup};
+use asx_runtime::net::{Address, Opening, Socket, SocketOption, SocketSetup};
 
 use crate::bound::Bound;
 use crate::io::{self, Duplex, Error, Result, WriteAllError};
@@ -20,7 +20,7 @@ use crate::op::{
     ReadVectoredOp, RecvFromInto, RecvFromOp, SendToFrom, SendToOp, SocketOp, TakeConnection,
     Transport, WriteAllOp, WriteFrom, WriteOp, WriteVectoredOp,
 };
-use crate::options::{adopt, connect_one};
+use crate::options::{self, SocketBuilder, adopt, connect_one};
 use crate::split::{
     self, OverSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadSide, ReuniteError,
     SocketStream, WriteHalf, WriteSide,
@@ -69,10 +69,12 @@ impl UnixListener {
     /// # Errors
     /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixListener> {
-        let at = named(path);
-        let made = network(cx)?.listen(&at, &SocketSetup::default());
-        let socket = cx.record_socket(Opening::Listen, &at, made)?;
-        Ok(UnixListener { socket })
+        SocketBuilder::new().listen_unix(cx, path)
+    }
+
+    /// What is set before it is bound.
+    pub fn builder() -> SocketBuilder {
+        SocketBuilder::new()
     }
 
     /// Takes a connection. Cancel-safe: cancelled or dropped, it has taken none.
@@ -91,6 +93,31 @@ impl UnixListener {
     pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
         UnixAddr::from_address(self.socket.local_address()?)
     }
+
+    /// A listener that was made elsewhere.
+    ///
+    /// # Errors
+    /// The host does not know such sockets.
+    pub fn from_std(
+        cx: &Cx,
+        listener: std::os::unix::net::UnixListener,
+    ) -> std::io::Result<UnixListener> {
+        Ok(UnixListener { socket: adopt(cx, listener.into())? })
+    }
+
+    /// The listener for other code, of which the operations do not block: call `set_nonblocking`
+    /// for one that does. It is closed when all handles of it are.
+    ///
+    /// # Errors
+    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixListener> {
+        split::own_descriptor(&self.socket).map(Into::into)
+    }
+
+    /// The descriptor, if it is one of the operating system's.
+    pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.socket.fd()
+    }
 }
 
 /// A connection of unix sockets. As [`TcpStream`](crate::TcpStream), without what is TCP's.
@@ -108,19 +135,12 @@ impl UnixStream {
     /// [`NotFound`](ErrorKind::NotFound), or [`ConnectionRefused`](ErrorKind::ConnectionRefused) if
     /// nobody listens there any more.
     pub async fn connect(cx: &Cx, path: impl AsRef<Path>) -> Result<UnixStream> {
-        let to = named(path);
-        let [mut pause, longest] = RETRY;
-        loop {
-            match connect_one(cx, &to, &SocketSetup::default()).await {
-                // The backlog is full: of unix sockets the system says that at once, and tells
-                // nobody when there is room.
-                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
-                    cx.sleep(pause).await?;
-                    pause = longest.min(2 * pause);
-                }
-                connected => return connected.map(UnixStream::of),
-            }
-        }
+        SocketBuilder::new().connect_unix(cx, path).await
+    }
+
+    /// What is set before it is connected.
+    pub fn builder() -> SocketBuilder {
+        SocketBuilder::new()
     }
 
     /// Two streams that are connected to each other.
@@ -166,7 +186,7 @@ impl UnixStream {
     /// Cancel-safe.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer })
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::UnixStream })
     }
 
     /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
@@ -245,6 +265,46 @@ impl UnixStream {
         UnixAddr::from_address(self.socket.peer_address()?)
     }
 
+    /// What went wrong since this was asked last.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
+        self.socket.take_error()
+    }
+
+    /// How many bytes may wait to be read.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn recv_buffer(&self) -> std::io::Result<usize> {
+        options::recv_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to be read; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::RecvBuffer(bytes))
+    }
+
+    /// How many bytes may wait to go out.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn send_buffer(&self) -> std::io::Result<usize> {
+        options::send_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to go out; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::SendBuffer(bytes))
+    }
+
     /// A connection that was made elsewhere.
     ///
     /// # Errors
@@ -281,7 +341,12 @@ impl UnixDatagram {
     /// # Errors
     /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixDatagram> {
-        datagrams(cx, &named(path))
+        SocketBuilder::new().bind_unix(cx, path)
+    }
+
+    /// What is set before it is bound.
+    pub fn builder() -> SocketBuilder {
+        SocketBuilder::new()
     }
 
     /// A socket without a name, which nobody can send to.
@@ -289,7 +354,7 @@ impl UnixDatagram {
     /// # Errors
     /// There is no descriptor to spare.
     pub fn unbound(cx: &Cx) -> std::io::Result<UnixDatagram> {
-        datagrams(cx, &Address::Unix(None))
+        datagrams(cx, &Address::Unix(None), &SocketSetup::default())
     }
 
     /// Two sockets that are connected to each other.
@@ -349,10 +414,131 @@ impl UnixDatagram {
     pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
         UnixAddr::from_address(self.socket.local_address()?)
     }
+
+    /// Where its peer is.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) if it has none.
+    pub fn peer_addr(&self) -> std::io::Result<UnixAddr> {
+        UnixAddr::from_address(self.socket.peer_address()?)
+    }
+
+    /// Looks at a datagram that has come, and leaves it there: how much of it fits. Cancel-safe.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
+        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Datagrams })
+    }
+
+    /// What went wrong since this was asked last.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
+        self.socket.take_error()
+    }
+
+    /// How many bytes may wait to be read.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn recv_buffer(&self) -> std::io::Result<usize> {
+        options::recv_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to be read; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::RecvBuffer(bytes))
+    }
+
+    /// How many bytes may wait to go out.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn send_buffer(&self) -> std::io::Result<usize> {
+        options::send_buffer(&self.socket)
+    }
+
+    /// Sets how many bytes may wait to go out; the system may make that more.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::SendBuffer(bytes))
+    }
+
+    /// A socket that was made elsewhere.
+    ///
+    /// # Errors
+    /// The host does not know such sockets.
+    pub fn from_std(
+        cx: &Cx,
+        socket: std::os::unix::net::UnixDatagram,
+    ) -> std::io::Result<UnixDatagram> {
+        Ok(UnixDatagram { socket: adopt(cx, socket.into())? })
+    }
+
+    /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
+    /// one that does. It is closed when all handles of it are.
+    ///
+    /// # Errors
+    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixDatagram> {
+        split::own_descriptor(&self.socket).map(Into::into)
+    }
+
+    /// The descriptor, if it is one of the operating system's.
+    pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.socket.fd()
+    }
 }
 
-fn datagrams(cx: &Cx, at: &Address) -> std::io::Result<UnixDatagram> {
-    let made = network(cx)?.datagrams(at, &SocketSetup::default());
+/// Unix sockets about to be made.
+impl SocketBuilder {
+    /// Listens at a name, which it makes.
+    ///
+    /// # Errors
+    /// As [`UnixListener::bind`].
+    pub fn listen_unix(&self, cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixListener> {
+        let at = named(path);
+        let made = network(cx)?.listen(&at, self.setup());
+        let socket = cx.record_socket(Opening::Listen, &at, made)?;
+        Ok(UnixListener { socket })
+    }
+
+    /// Connects to a name. Where too many connections wait to be accepted, it waits as well.
+    ///
+    /// # Errors
+    /// As [`UnixStream::connect`].
+    pub async fn connect_unix(&self, cx: &Cx, path: impl AsRef<Path>) -> Result<UnixStream> {
+        let to = named(path);
+        let [mut pause, longest] = RETRY;
+        loop {
+            match connect_one(cx, &to, self.setup()).await {
+                // The backlog is full: of unix sockets the system says that at once, and tells
+                // nobody when there is room.
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
+                    cx.sleep(pause).await?;
+                    pause = longest.min(2 * pause);
+                }
+                connected => return connected.map(UnixStream::of),
+            }
+        }
+    }
+
+    /// Binds a socket for datagrams to a name, which it makes.
+    ///
+    /// # Errors
+    /// As [`UnixDatagram::bind`].
+    pub fn bind_unix(&self, cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixDatagram> {
+        datagrams(cx, &named(path), self.setup())
+    }
+}
+
+fn datagrams(cx: &Cx, at: &Address, setup: &SocketSetup) -> std::io::Result<UnixDatagram> {
+    let made = network(cx)?.datagrams(at, setup);
     let socket = cx.record_socket(Opening::Bind, at, made)?;
     Ok(UnixDatagram { socket })
 }

@@ -165,3 +165,66 @@ fn errors_go_from_and_to_both_worlds() {
         Ok(())
     });
 }
+
+#[test]
+fn errors_come_out_of_boxes_as_they_went_in() {
+    type Boxed = Box<dyn std::error::Error + Send + Sync>;
+    fn from_box(error: Boxed) -> io::Result<()> {
+        Err(error)?
+    }
+    on_each(async |cx| {
+        let stop = || async { cx.timeout(Duration::ZERO, async |cx| cx.checkpoint()).await };
+        let stopped = stop().await.unwrap_err();
+        assert!(from_box(Boxed::from(stopped)).unwrap_err().is_cancelled());
+        let stopped = io::Error::from(stop().await.unwrap_err());
+        assert!(from_box(Boxed::from(stopped)).unwrap_err().is_cancelled());
+        let stopped = std::io::Error::from(io::Error::from(stop().await.unwrap_err()));
+        assert!(from_box(Boxed::from(stopped)).unwrap_err().is_cancelled());
+
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let refused = from_box(Boxed::from(refused)).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        let other = from_box(Boxed::from("something else")).unwrap_err();
+        assert_eq!(other.kind(), std::io::ErrorKind::Other);
+        assert_eq!(other.to_string(), "something else");
+        io::Result::Ok(())
+    });
+}
+
+#[cfg(feature = "anyhow")]
+#[test]
+fn errors_come_back_from_anyhow() {
+    fn there(error: io::Error) -> anyhow::Result<()> {
+        Err(error)?
+    }
+    fn back(error: io::Error) -> io::Result<()> {
+        Ok(there(error)?)
+    }
+    on_each(async |cx| {
+        let stopped = cx.timeout(Duration::ZERO, async |cx| cx.checkpoint()).await.unwrap_err();
+        assert!(back(stopped.into()).unwrap_err().is_cancelled());
+        let refused = back(std::io::ErrorKind::ConnectionRefused.into()).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        let cause = anyhow::Error::new(io::Error::from(std::io::ErrorKind::TimedOut));
+        let error = io::Error::from(cause.context("while it was asked"));
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert_eq!(io::Error::from(anyhow::anyhow!("else")).to_string(), "else");
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn a_bound_stream_is_given_back() {
+    on_each(async |cx| {
+        let (client, mut server) = pair(&cx).await?;
+        let mut bound = client.bound(&cx);
+        let mut buffer = [0; 8];
+        // A wait that is given up with the bond.
+        let reading = bound.read(&mut buffer);
+        assert!(futures_lite::future::poll_once(reading).await.is_none());
+        let mut client = bound.into_inner();
+        server.write_all(&cx, b"hello").await?;
+        assert_eq!(client.read(&cx, &mut buffer).await?, 5);
+        io::Result::Ok(())
+    });
+}

@@ -171,3 +171,70 @@ fn a_writer_that_takes_nothing_is_an_error() {
         Ok(())
     });
 }
+
+#[test]
+fn a_section_is_too_long_or_not_however_it_comes() {
+    on_each(async |cx| {
+        let text = &b"12345\n12345"[..];
+        for capacity in [1, 2, 5, 64] {
+            let mut reader = BufReader::with_capacity(capacity, text).max_section(5);
+            let error = reader.read_line(&cx, &mut String::new()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+            let mut reader = BufReader::with_capacity(capacity, text).max_section(6);
+            assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 6);
+            // The last one has no end that would count.
+            let mut reader = reader.max_section(5);
+            assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 5);
+            assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn no_more_is_given_out_than_there_is() {
+    on_each(async |cx| {
+        let mut reader = BufReader::new(&b"some text"[..]);
+        assert_eq!(reader.fill_buf(&cx).await?, b"some text");
+        reader.consume(5);
+        assert_eq!(reader.buffer(), b"text");
+        reader.consume(usize::MAX);
+        assert_eq!(reader.buffer(), b"");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_read_of_nothing_waits_for_nothing() {
+    on_each(async |cx| {
+        let (_client, server) = pair(&cx).await?;
+        let mut reader = BufReader::new(server);
+        assert_eq!(reader.read(&cx, &mut []).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_copy_keeps_nothing_back_while_it_waits_for_more() {
+    on_each(async |cx| {
+        let (mut client, server) = pair(&cx).await?;
+        let cx = &cx;
+        cx.scope(async |s| {
+            s.spawn(async move |cx: Cx| {
+                let (mut reader, writer) = server.into_split();
+                let mut writer = BufWriter::new(writer);
+                io::copy(&cx, &mut reader, &mut writer).await.map(drop)
+            });
+            // Each answer is waited for before the next question.
+            for question in [&b"first"[..], b"second"] {
+                client.write_all(cx, question).await?;
+                let mut answer = vec![0; question.len()];
+                client.read_exact(cx, &mut answer).await?;
+                assert_eq!(answer, question);
+            }
+            client.shutdown(std::net::Shutdown::Write)?;
+            Ok::<_, io::Error>(())
+        })
+        .await
+    });
+}

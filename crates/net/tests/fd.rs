@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use asx_net::{AsyncFd, Cx, Interest, io};
 use asx_runtime::channel;
-use common::{cancelled, on_each};
+use common::{Directory, cancelled, on_each};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 fn pipe() -> (OwnedFd, OwnedFd) {
@@ -210,6 +211,78 @@ fn a_descriptor_goes_back_to_its_owner() {
         let again = AsyncFd::new(&cx, reader)?;
         let count = again.with(&cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await?;
         assert_eq!(count, 1);
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn a_named_pipe_waits_for_its_next_writer() {
+    on_each(async |cx| {
+        let directory = Directory::new("fifo");
+        let path = directory.path("fifo");
+        let (kind, mode) = (FileType::Fifo, Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        let open =
+            |how: OFlags| rustix::fs::open(&path, how | OFlags::NONBLOCK, Mode::empty()).unwrap();
+        let reader = AsyncFd::new(&cx, open(OFlags::RDONLY))?;
+        for _ in 0..3 {
+            let writer = open(OFlags::WRONLY);
+            write(&writer, b"x")?;
+            let mut attempts = 0;
+            let mut attempt = |fd: &OwnedFd| {
+                attempts += 1;
+                read(fd, &mut [0; 8])
+            };
+            assert_eq!(reader.with(&cx, Interest::Readable, &mut attempt).await?, 1);
+            // The end of the writer before is over: this one is waited for, not tried for.
+            let limit = Duration::from_millis(20);
+            let waited = cx
+                .timeout(limit, async |cx| reader.with(cx, Interest::Readable, &mut attempt).await);
+            cancelled(waited.await);
+            assert!(attempts < 10, "{attempts} attempts");
+            drop(writer);
+            let end = reader.with(&cx, Interest::Readable, |fd| read(fd, &mut [0; 8])).await?;
+            assert_eq!(end, 0);
+        }
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn a_second_watch_that_is_refused_takes_nothing_from_the_first() {
+    on_each(async |cx| {
+        let (reader, writer) = pipe();
+        let first = AsyncFd::new(&cx, &reader)?;
+        let second = AsyncFd::new(&cx, &reader);
+        assert_eq!(second.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        write(&writer, b"x")?;
+        let mut buffer = [0; 8];
+        assert_eq!(first.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 1);
+        // It is not watched any more, and can be again.
+        drop(first);
+        let third = AsyncFd::new(&cx, &reader)?;
+        write(&writer, b"yz")?;
+        assert_eq!(third.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 2);
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() {
+    on_each(async |cx| {
+        let (reader, writer) = pipe();
+        let reader = AsyncFd::new(&cx, reader)?;
+        let mut buffer = [0; 8];
+        let nothing = reader.readable(&cx).await?.try_io(|fd| read(fd, &mut buffer));
+        assert!(nothing.is_none());
+        write(&writer, b"last")?;
+        drop(writer);
+        // What is there is less than there is room for: the pipe is empty now.
+        let guard = reader.readable(&cx).await?;
+        let count = guard.try_io(|fd| read(fd, &mut buffer)).unwrap()?;
+        assert_eq!(count, 4);
+        guard.clear_ready();
+        assert_eq!(reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 0);
         io::Result::Ok(())
     });
 }

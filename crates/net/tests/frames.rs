@@ -245,3 +245,42 @@ fn a_frame_that_comes_in_pieces_survives_cancels_between_them() {
         Ok(())
     });
 }
+
+/// Takes a frame of three bytes, then fails once, and so on.
+#[derive(Default)]
+struct Halting {
+    taken: Vec<u8>,
+    halts: bool,
+}
+
+impl Write for Halting {
+    async fn write(&mut self, _: &Cx, bytes: &[u8]) -> Result<usize> {
+        self.halts = !self.halts;
+        if !self.halts {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.taken.extend_from_slice(&bytes[..7]);
+        Ok(7)
+    }
+}
+
+#[test]
+fn flushes_that_are_cut_between_frames_again_and_again_lose_and_repeat_nothing() {
+    on_each(async |cx| {
+        let mut writer = FrameWriter::new(Halting::default());
+        let mut expected = Vec::new();
+        for number in 0..20 {
+            for letter in [b'a', b'b'] {
+                let frame = [letter, number, letter];
+                writer.reserve(&cx).await?.send(&frame)?;
+                expected.extend_from_slice(&[0, 0, 0, 3]);
+                expected.extend_from_slice(&frame);
+            }
+            assert!(writer.flush(&cx).await.is_err());
+            assert!(!writer.is_poisoned());
+        }
+        while writer.flush(&cx).await.is_err() {}
+        assert_eq!(writer.get_ref().taken, expected);
+        Ok(())
+    });
+}

@@ -353,12 +353,21 @@ fn halves_find_each_other_again() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
         let (other, _peer) = pair(&cx).await?;
+        let addresses = (client.local_addr()?, client.peer_addr()?);
         let (read, mut write) = client.into_split();
+        assert_eq!((read.local_addr()?, read.peer_addr()?), addresses);
+        assert_eq!((write.local_addr()?, write.peer_addr()?), addresses);
+        server.write_all(&cx, b"look").await?;
+        assert!(read.peek(&cx, &mut [0; 4]).await? > 0);
         write.write_all(&cx, b"half").await?;
         let (stranger, _) = other.into_split();
         let wrong = TcpStream::reunite(stranger, write).unwrap_err();
         assert_eq!(wrong.to_string(), "the halves are not of the same stream");
         let mut client = read.reunite(wrong.write).unwrap();
+        let (read, write) = client.split();
+        assert_eq!((read.local_addr()?, write.peer_addr()?), addresses);
+        assert!(read.peek(&cx, &mut [0; 4]).await? > 0);
+        client.read_exact(&cx, &mut [0; 4]).await?;
         client.write_all(&cx, b" and whole").await?;
         drop(client);
         let mut got = Vec::new();

@@ -93,6 +93,15 @@ fn settings_are_what_was_set() {
         assert!(one.take_error()?.is_none());
         let built = UdpSocket::builder().broadcast(true).bind_udp(&cx, "127.0.0.1:0").await?;
         assert!(built.broadcast()?);
+        one.set_send_buffer(30_000)?;
+        one.set_recv_buffer(20_000)?;
+        assert!(one.send_buffer()? >= 30_000 && one.recv_buffer()? >= 20_000);
+        assert!(one.fd().is_some());
+        let at = one.local_addr()?;
+        let one = one.into_std()?;
+        built.send_to(&cx, b"hello", at).await?;
+        one.set_nonblocking(false)?;
+        assert_eq!(one.recv(&mut [0; 8])?, 5);
         Ok(())
     });
 }

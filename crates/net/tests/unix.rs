@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::net::Shutdown;
 
 use asx_net::io::Read as _;
-use asx_net::{Cx, UnixDatagram, UnixListener, UnixStream, io};
+use asx_net::{Cx, SocketBuilder, UnixDatagram, UnixListener, UnixStream, io};
 use asx_runtime::channel;
 use common::{Directory, cancelled, on_each};
 use std::time::Duration;
@@ -210,5 +210,76 @@ fn an_empty_read_of_a_stream_waits_for_nothing_and_an_empty_datagram_is_one() {
         let mut next = [0; 4];
         assert_eq!(to.recv(&cx, &mut next).await?, 4);
         Ok(())
+    });
+}
+
+#[test]
+fn settings_are_what_was_set() {
+    on_each(async |cx| {
+        let directory = Directory::new("settings");
+        let [name, other_name] = ["listener", "datagrams"].map(|name| directory.path(name));
+        let builder = SocketBuilder::new().backlog(0).send_buffer(30_000).recv_buffer(20_000);
+        let listener = builder.listen_unix(&cx, &name)?;
+        let client = builder.connect_unix(&cx, &name).await?;
+        assert_eq!((client.send_buffer()?, client.recv_buffer()?), (60_000, 40_000));
+        // The backlog has room for one: the next one waits.
+        let next = async |cx: &Cx| UnixStream::connect(cx, &name).await;
+        cancelled(cx.timeout(Duration::from_millis(5), next).await);
+        let (server, _) = listener.accept(&cx).await?;
+        server.set_send_buffer(10_000)?;
+        assert_eq!(server.send_buffer()?, 20_000);
+        assert!(server.take_error()?.is_none());
+
+        let socket = builder.bind_unix(&cx, &other_name)?;
+        assert_eq!((socket.send_buffer()?, socket.recv_buffer()?), (60_000, 40_000));
+        socket.set_recv_buffer(50_000)?;
+        assert_eq!(socket.recv_buffer()?, 100_000);
+        assert!(socket.take_error()?.is_none());
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn a_datagram_can_be_looked_at_and_its_sender_has_a_peer() {
+    on_each(async |cx| {
+        let directory = Directory::new("looked_at");
+        let path = directory.path("socket");
+        let one = UnixDatagram::bind(&cx, &path)?;
+        let other = UnixDatagram::unbound(&cx)?;
+        assert_eq!(other.peer_addr().unwrap_err().kind(), ErrorKind::NotConnected);
+        other.connect(&path)?;
+        assert_eq!(other.peer_addr()?.path(), Some(&*path));
+        other.send(&cx, b"hello").await?;
+        let mut buffer = [0; 8];
+        for _ in 0..2 {
+            assert_eq!(one.peek(&cx, &mut buffer[..3]).await?, 3);
+        }
+        assert_eq!(one.recv(&cx, &mut buffer).await?, 5);
+        io::Result::Ok(())
+    });
+}
+
+#[test]
+fn std_listeners_and_datagrams_come_and_go() {
+    on_each(async |cx| {
+        let directory = Directory::new("std");
+        let path = directory.path("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path)?;
+        let listener = UnixListener::from_std(&cx, listener)?;
+        let client = UnixStream::connect(&cx, &path).await?;
+        assert!(listener.fd().is_some());
+        let listener = listener.into_std()?;
+        listener.set_nonblocking(false)?;
+        let (_server, _) = listener.accept()?;
+        drop(client);
+
+        let (one, other) = std::os::unix::net::UnixDatagram::pair()?;
+        let one = UnixDatagram::from_std(&cx, one)?;
+        one.send(&cx, b"hello").await?;
+        assert!(one.fd().is_some());
+        assert_eq!(other.recv(&mut [0; 8])?, 5);
+        one.into_std()?.send(b"x")?;
+        assert_eq!(other.recv(&mut [0; 8])?, 1);
+        io::Result::Ok(())
     });
 }

@@ -31,12 +31,16 @@ pub enum Direction {
     Write,
 }
 
+/// The room that a system has for the name of a unix socket; that of a file ends with a zero byte.
+const LONGEST_PATH: usize = 108;
+
 /// Where a socket is, or its peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// An address of the internet, and a port.
     Inet(SocketAddr),
-    /// A name in the file system; `None` for a socket without one.
+    /// A name in the file system, or one that begins with a zero byte and is not there; `None` for
+    /// a socket without one.
     Unix(Option<PathBuf>),
 }
 
@@ -53,8 +57,8 @@ impl Address {
     ///
     /// # Errors
     /// [`InvalidInput`](io::ErrorKind::InvalidInput): a name that is empty, or has a zero byte
-    /// other than its first, which would cut it short. One that begins with a zero byte is not in
-    /// the file system, where the host knows such names.
+    /// other than its first, which would cut it short, or is longer than systems have room for. One
+    /// that begins with a zero byte is not in the file system, where the host knows such names.
     pub fn check(&self) -> io::Result<()> {
         let why = match self {
             Address::Inet(_) => return Ok(()),
@@ -62,7 +66,9 @@ impl Address {
             Address::Unix(Some(path)) => match path.as_os_str().as_encoded_bytes() {
                 [] => "the path of a unix socket is empty",
                 [_, rest @ ..] if rest.contains(&0) => "the path of a unix socket has a zero byte",
-                _ => return Ok(()),
+                [0, name @ ..] if name.len() < LONGEST_PATH => return Ok(()),
+                path if path.len() < LONGEST_PATH => return Ok(()),
+                _ => "the path of a unix socket is too long",
             },
         };
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
@@ -87,7 +93,14 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Inet(address) => address.fmt(f),
-            Address::Unix(Some(path)) => path.display().fmt(f),
+            Address::Unix(Some(path)) => {
+                let text = path.display().to_string();
+                match text.strip_prefix('\0') {
+                    // Not in the file system: as other tools write it.
+                    Some(name) => write!(f, "@{name}"),
+                    None => text.fmt(f),
+                }
+            }
             Address::Unix(None) => f.write_str("an unnamed socket"),
         }
     }
@@ -118,6 +131,7 @@ pub enum SocketOption {
     /// How many routers a packet may pass.
     Ttl(u32),
     /// How long a close waits until what was written has gone out; `None`: it does not wait.
+    /// Systems count [whole seconds](SocketOption::whole_seconds).
     Linger(Option<Duration>),
     /// Bytes that wait to be read.
     RecvBuffer(usize),
@@ -132,6 +146,13 @@ pub enum SocketOption {
 }
 
 impl SocketOption {
+    /// A time in whole seconds, which is how systems count it: rounded up, since no time at all
+    /// means something else.
+    pub fn whole_seconds(time: Duration) -> Duration {
+        let more = u64::from(time.subsec_nanos() > 0);
+        Duration::from_secs(time.as_secs().saturating_add(more))
+    }
+
     /// Whether a value can be one of the setting: hosts ask before they change anything.
     ///
     /// # Errors
@@ -143,7 +164,9 @@ impl SocketOption {
             SocketOption::Ttl(hops) if !(1..=255).contains(&hops) => {
                 format!("a ttl of {hops} is not between 1 and 255")
             }
-            SocketOption::Linger(Some(time)) if time.as_secs() > most as u64 => {
+            SocketOption::Linger(Some(time))
+                if SocketOption::whole_seconds(time).as_secs() > most as u64 =>
+            {
                 format!("a linger of {time:?} is longer than {most} seconds")
             }
             SocketOption::RecvBuffer(bytes) if bytes > most => {

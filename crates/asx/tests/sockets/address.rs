@@ -1,7 +1,7 @@
 //! Addresses, connects and accepts.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 
 use asx::io;
 use asx::net::{SocketBuilder, TcpListener, TcpStream, UdpSocket};
@@ -128,6 +128,11 @@ pub(crate) const CONNECT: &[Case] = &[
         name: "connections_outlive_their_listener",
         rule: "an accepted connection goes on after its listener was dropped",
         run: |cx| Box::pin(outlive_listener(cx)),
+    },
+    Case {
+        name: "a_socket_that_connects_to_its_own_port_meets_itself",
+        rule: "where nobody listens, a connect to one's own port is a connection with oneself",
+        run: |cx| Box::pin(meets_itself(cx)),
     },
 ];
 
@@ -394,5 +399,24 @@ async fn outlive_listener(cx: &Cx) -> io::Result<()> {
     let mut got = [0; 10];
     server.read_exact(cx, &mut got).await?;
     assert_eq!(&got, b"still here");
+    Ok(())
+}
+
+async fn meets_itself(cx: &Cx) -> io::Result<()> {
+    let mut alone = loop {
+        let at = TcpListener::bind(cx, HERE).await?.local_addr()?;
+        match TcpStream::builder().local(at).connect(cx, at).await {
+            Ok(alone) => break alone,
+            // Somebody else was given the port meanwhile.
+            Err(error) => assert_eq!(failed::<()>(Err(error)), ErrorKind::AddrInUse),
+        }
+    };
+    assert_eq!(alone.local_addr()?, alone.peer_addr()?);
+    alone.write_all(cx, b"hello").await?;
+    let mut got = [0; 5];
+    alone.read_exact(cx, &mut got).await?;
+    assert_eq!(&got, b"hello");
+    alone.shutdown(Shutdown::Write)?;
+    assert_eq!(alone.read(cx, &mut got).await?, 0);
     Ok(())
 }

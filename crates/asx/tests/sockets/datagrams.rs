@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use asx::io;
-use asx::net::{UdpSocket, UnixDatagram};
+use asx::net::{UdpSocket, UnixDatagram, UnixListener, UnixStream};
 use asx::prelude::*;
 
 use crate::Case;
@@ -85,6 +85,21 @@ pub(crate) const UDP: &[Case] = &[
         rule: "a clone receives on after the other is dropped",
         run: |cx| Box::pin(clone_receives(cx)),
     },
+    Case {
+        name: "nothing_is_sent_to_port_0",
+        rule: "send_to port 0 is InvalidInput; a peer of port 0 is none",
+        run: |cx| Box::pin(port_0(cx)),
+    },
+    Case {
+        name: "what_cannot_be_sent_says_so_before_what_went_wrong_before",
+        rule: "a datagram that is too long is told as that; the next receive tells of the refusal",
+        run: |cx| Box::pin(too_long_before_refused(cx)),
+    },
+    Case {
+        name: "a_datagram_to_all_needs_permission",
+        rule: "send_to the broadcast address is PermissionDenied where broadcast is not set",
+        run: |cx| Box::pin(to_all(cx)),
+    },
 ];
 
 pub(crate) const UNIX: &[Case] = &[
@@ -127,6 +142,31 @@ pub(crate) const UNIX: &[Case] = &[
         name: "a_unix_datagram_to_a_closed_peer_is_refused",
         rule: "send to a name whose socket was dropped is ConnectionRefused",
         run: |cx| Box::pin(unix_closed_peer(cx)),
+    },
+    Case {
+        name: "a_unix_socket_with_a_peer_takes_nothing_of_others",
+        rule: "who is not the peer may neither send to it nor be bound to it: PermissionDenied",
+        run: |cx| Box::pin(unix_others(cx)),
+    },
+    Case {
+        name: "a_unix_peer_that_is_gone_is_told_once",
+        rule: "the first send to it is ConnectionRefused, then there is no peer",
+        run: |cx| Box::pin(unix_gone_once(cx)),
+    },
+    Case {
+        name: "a_unix_socket_that_gets_another_peer_loses_what_it_has_not_read",
+        rule: "the datagrams are lost, and the old peer is told ConnectionReset",
+        run: |cx| Box::pin(unix_other_peer(cx)),
+    },
+    Case {
+        name: "a_unix_datagram_longer_than_the_send_buffer_is_refused",
+        rule: "it is an error of the system, and nothing arrives",
+        run: |cx| Box::pin(unix_too_long(cx)),
+    },
+    Case {
+        name: "a_unix_name_is_of_one_kind_of_socket",
+        rule: "datagrams go to no listener, and streams to no socket for datagrams",
+        run: |cx| Box::pin(unix_kinds(cx)),
     },
 ];
 
@@ -401,5 +441,104 @@ async fn unix_closed_peer(cx: &Cx) -> io::Result<()> {
     drop(one);
     let sent = other.send_to(cx, b"lost", &name).await;
     assert_eq!(failed(sent), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+async fn port_0(cx: &Cx) -> io::Result<()> {
+    let (one, _other) = udp(cx).await?;
+    let nobody = "127.0.0.1:0".parse().expect("an address");
+    assert_eq!(failed(one.send_to(cx, b"lost", nobody).await), ErrorKind::InvalidInput);
+    one.connect(cx, nobody).await?;
+    let peer = one.peer_addr().map_err(io::Error::from);
+    assert_eq!(failed(peer), ErrorKind::NotConnected);
+    Ok(())
+}
+
+async fn too_long_before_refused(cx: &Cx) -> io::Result<()> {
+    let (one, other) = udp(cx).await?;
+    one.connect(cx, other.local_addr()?).await?;
+    drop(other);
+    one.send(cx, b"lost").await?;
+    cx.sleep(SOON).await?;
+    let long = vec![0; 70_000];
+    assert_ne!(failed(one.send(cx, &long).await), ErrorKind::ConnectionRefused);
+    assert_eq!(failed(one.recv(cx, &mut [0; 8]).await), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+async fn to_all(cx: &Cx) -> io::Result<()> {
+    let socket = UdpSocket::bind(cx, "0.0.0.0:0").await?;
+    let all = "255.255.255.255:9".parse().expect("an address");
+    assert_eq!(failed(socket.send_to(cx, b"all", all).await), ErrorKind::PermissionDenied);
+    Ok(())
+}
+
+async fn unix_others(cx: &Cx) -> io::Result<()> {
+    let names = ["unix_others_1", "unix_others_2"].map(Name::new);
+    let one = UnixDatagram::bind(cx, &names[0])?;
+    let other = UnixDatagram::bind(cx, &names[1])?;
+    one.connect(&names[1])?;
+    let third = UnixDatagram::unbound(cx)?;
+    assert_eq!(failed(third.send_to(cx, b"x", &names[0]).await), ErrorKind::PermissionDenied);
+    let bound = third.connect(&names[0]).map_err(io::Error::from);
+    assert_eq!(failed(bound), ErrorKind::PermissionDenied);
+    assert_eq!(other.send_to(cx, b"mine", &names[0]).await?, 4);
+    assert_eq!(one.recv(cx, &mut [0; 8]).await?, 4);
+    Ok(())
+}
+
+async fn unix_gone_once(cx: &Cx) -> io::Result<()> {
+    let (one, other) = UnixDatagram::pair(cx)?;
+    drop(other);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::ConnectionRefused);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::NotConnected);
+    // One that had another peer itself is gone in the same way.
+    let names = ["unix_gone_once_1", "unix_gone_once_2"].map(Name::new);
+    let gone = UnixDatagram::bind(cx, &names[0])?;
+    let _third = UnixDatagram::bind(cx, &names[1])?;
+    one.connect(&names[0])?;
+    gone.connect(&names[1])?;
+    assert_eq!(failed(one.send(cx, b"no").await), ErrorKind::PermissionDenied);
+    drop(gone);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::ConnectionRefused);
+    assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::NotConnected);
+    Ok(())
+}
+
+async fn unix_other_peer(cx: &Cx) -> io::Result<()> {
+    let names = ["unix_other_peer_1", "unix_other_peer_2", "unix_other_peer_3"].map(Name::new);
+    let one = UnixDatagram::bind(cx, &names[0])?;
+    let old = UnixDatagram::bind(cx, &names[1])?;
+    let _new = UnixDatagram::bind(cx, &names[2])?;
+    one.connect(&names[1])?;
+    old.connect(&names[0])?;
+    old.send(cx, b"unread").await?;
+    one.connect(&names[2])?;
+    timed_out(cx.timeout(SOON, async |cx| one.recv(cx, &mut [0; 8]).await).await);
+    assert_eq!(failed(old.recv(cx, &mut [0; 8]).await), ErrorKind::ConnectionReset);
+    assert_eq!(failed(old.send(cx, b"more").await), ErrorKind::PermissionDenied);
+    Ok(())
+}
+
+async fn unix_too_long(cx: &Cx) -> io::Result<()> {
+    let (one, other) = UnixDatagram::pair(cx)?;
+    let sent = one.send(cx, &vec![0; 10_000_000]).await;
+    assert_ne!(failed(sent), ErrorKind::WouldBlock);
+    one.send(cx, b"short").await?;
+    assert_eq!(other.recv(cx, &mut [0; 8]).await?, 5);
+    Ok(())
+}
+
+async fn unix_kinds(cx: &Cx) -> io::Result<()> {
+    let names = ["unix_kinds_1", "unix_kinds_2"].map(Name::new);
+    let socket = UnixDatagram::bind(cx, &names[0])?;
+    let _listener = UnixListener::bind(cx, &names[1])?;
+    for kind in [
+        failed(UnixStream::connect(cx, &names[0]).await),
+        failed(socket.send_to(cx, b"x", &names[1]).await),
+        failed(socket.connect(&names[1]).map_err(io::Error::from)),
+    ] {
+        assert!(![ErrorKind::ConnectionRefused, ErrorKind::InvalidInput].contains(&kind));
+    }
     Ok(())
 }

@@ -9,7 +9,7 @@ use asx::net::{TcpListener, TcpStream};
 use asx::prelude::*;
 
 use crate::Case;
-use crate::help::{HERE, Name, arrived, failed, narrow_tcp, pattern, tcp, unix};
+use crate::help::{HERE, Name, arrived, failed, fill, narrow_tcp, pattern, tcp, unix};
 
 pub(crate) const HALF_CLOSE: &[Case] = &[
     Case {
@@ -139,6 +139,16 @@ pub(crate) const RESET: &[Case] = &[
         name: "a_write_to_a_closed_unix_stream_is_refused",
         rule: "a write after the peer's close is BrokenPipe, the first one too",
         run: |cx| Box::pin(unix_write_to_closed(cx)),
+    },
+    Case {
+        name: "what_comes_after_both_directions_were_ended_resets",
+        rule: "bytes for one that has shut down both are a reset, there and here",
+        run: |cx| Box::pin(after_shut_both(cx)),
+    },
+    Case {
+        name: "a_reset_does_not_wait_for_room",
+        rule: "a write tells of it before what came earlier was read, and that can be read still",
+        run: |cx| Box::pin(reset_without_room(cx)),
     },
 ];
 
@@ -430,5 +440,42 @@ async fn unix_write_to_closed(cx: &Cx) -> io::Result<()> {
     drop(server);
     assert_eq!(client.read(cx, &mut [0; 4]).await?, 0);
     assert_eq!(failed(client.write(cx, b"more").await), ErrorKind::BrokenPipe);
+    Ok(())
+}
+
+async fn after_shut_both(cx: &Cx) -> io::Result<()> {
+    let (mut client, mut server) = tcp(cx).await?;
+    server.shutdown(Shutdown::Both)?;
+    assert_eq!(server.read(cx, &mut [0; 4]).await?, 0);
+    assert_eq!(client.read(cx, &mut [0; 4]).await?, 0);
+    let error = loop {
+        match client.write(cx, b"not wanted").await {
+            Ok(_) => cx.sleep(Duration::from_millis(1)).await?,
+            error => break failed(error),
+        }
+    };
+    assert_eq!(error, ErrorKind::BrokenPipe);
+    assert_eq!(failed(server.read(cx, &mut [0; 4]).await), ErrorKind::ConnectionReset);
+    let ended = client.shutdown(Shutdown::Write).map_err(io::Error::from);
+    assert_eq!(failed(ended), ErrorKind::NotConnected);
+    Ok(())
+}
+
+async fn reset_without_room(cx: &Cx) -> io::Result<()> {
+    let (mut client, mut server) = narrow_tcp(cx).await?;
+    let filled = fill(cx, &mut server).await?;
+    client.write_all(cx, b"unread").await?;
+    arrived(cx, &server, 6).await?;
+    drop(server);
+    let error = loop {
+        match client.write(cx, b"x").await {
+            Ok(_) => cx.sleep(Duration::from_millis(1)).await?,
+            error => break failed(error),
+        }
+    };
+    assert_eq!(error, ErrorKind::ConnectionReset);
+    let mut come = Vec::new();
+    client.read_to_end(cx, &mut come).await?;
+    assert!(!come.is_empty() && come.len() <= filled, "{} of {filled}", come.len());
     Ok(())
 }

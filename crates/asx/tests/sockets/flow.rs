@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use asx::io::{self, Read as _};
+use asx::net::UnixStream;
 use asx::prelude::*;
 
 use crate::Case;
 use crate::help::{
-    MORE_THAN_FITS, Name, SOON, arrived, failed, fill, narrow_tcp, pattern, tcp, timed_out, unix,
+    MORE_THAN_FITS, Name, SOON, arrived, failed, fill, narrow_tcp, pattern, tcp, timed_out, udp,
+    unix,
 };
 
 pub(crate) const BACKPRESSURE: &[Case] = &[
@@ -125,6 +127,16 @@ pub(crate) const SHORT: &[Case] = &[
         name: "a_write_of_nothing_gives_nothing",
         rule: "a write of no bytes is 0, and the peer sees neither bytes nor an end",
         run: |cx| Box::pin(write_nothing(cx)),
+    },
+    Case {
+        name: "a_peek_of_nothing_waits_for_nothing",
+        rule: "a peek into no buffer is 0 at once, as a read is; one of a datagram waits for it",
+        run: |cx| Box::pin(empty_peek(cx)),
+    },
+    Case {
+        name: "a_write_takes_no_more_buffers_than_a_system_does",
+        rule: "of several thousand buffers it takes the first ones, at least 16, and not all",
+        run: |cx| Box::pin(too_many_buffers(cx)),
     },
 ];
 
@@ -426,5 +438,31 @@ async fn write_nothing(cx: &Cx) -> io::Result<()> {
     timed_out(cx.timeout(SOON, async |cx| server.read(cx, &mut [0; 4]).await).await);
     client.write_all(cx, b"x").await?;
     assert_eq!(server.read(cx, &mut [0; 4]).await?, 1);
+    Ok(())
+}
+
+async fn empty_peek(cx: &Cx) -> io::Result<()> {
+    let (client, _server) = tcp(cx).await?;
+    assert_eq!(client.peek(cx, &mut []).await?, 0);
+    let (one, other) = UnixStream::pair(cx)?;
+    assert_eq!(one.peek(cx, &mut []).await?, 0);
+    drop(other);
+    let (one, other) = udp(cx).await?;
+    timed_out(cx.timeout(SOON, async |cx| one.peek(cx, &mut []).await).await);
+    other.send_to(cx, b"there", one.local_addr()?).await?;
+    assert_eq!(one.peek(cx, &mut []).await?, 0);
+    assert_eq!(one.recv(cx, &mut [0; 8]).await?, 5);
+    Ok(())
+}
+
+async fn too_many_buffers(cx: &Cx) -> io::Result<()> {
+    let (mut one, mut other) = UnixStream::pair(cx)?;
+    let bytes = pattern(3000);
+    let buffers: Vec<IoSlice<'_>> = bytes.chunks(1).map(IoSlice::new).collect();
+    let count = one.write_vectored(cx, &buffers).await?;
+    assert!((16..3000).contains(&count), "{count}");
+    let mut come = vec![0; count];
+    other.read_exact(cx, &mut come).await?;
+    assert_eq!(come, bytes[..count]);
     Ok(())
 }

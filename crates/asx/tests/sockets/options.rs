@@ -51,6 +51,16 @@ pub(crate) const OPTIONS: &[Case] = &[
         rule: "settings of the builder are those of the socket",
         run: |cx| Box::pin(builder(cx)),
     },
+    Case {
+        name: "a_time_to_linger_is_in_whole_seconds",
+        rule: "it is rounded up: a short one is not the reset that none at all is",
+        run: |cx| Box::pin(short_linger(cx)),
+    },
+    Case {
+        name: "a_setting_of_another_protocol_is_refused",
+        rule: "nodelay of a UDP socket and only_v6 of one of IPv4 are errors",
+        run: |cx| Box::pin(of_another_protocol(cx)),
+    },
 ];
 
 pub(crate) const LOOKUP: &[Case] = &[
@@ -73,6 +83,11 @@ pub(crate) const LOOKUP: &[Case] = &[
         name: "no_addresses_are_none_to_connect_to",
         rule: "an empty list of addresses is NotFound",
         run: |cx| Box::pin(none(cx)),
+    },
+    Case {
+        name: "a_name_that_cannot_be_one_is_invalid",
+        rule: "an empty name, and one with a zero byte, are InvalidInput",
+        run: |cx| Box::pin(no_names(cx)),
     },
 ];
 
@@ -189,5 +204,30 @@ async fn none(cx: &Cx) -> io::Result<()> {
     let none: Vec<std::net::SocketAddr> = Vec::new();
     assert_eq!(failed(TcpStream::connect(cx, none.clone()).await), ErrorKind::NotFound);
     assert_eq!(failed(TcpListener::bind(cx, none).await), ErrorKind::NotFound);
+    Ok(())
+}
+
+async fn short_linger(cx: &Cx) -> io::Result<()> {
+    let (client, _server) = tcp(cx).await?;
+    for (time, whole) in [(1, 1), (999, 1), (1000, 1), (1001, 2)] {
+        client.set_linger(Some(Duration::from_millis(time)))?;
+        assert_eq!(client.linger()?, Some(Duration::from_secs(whole)));
+    }
+    client.set_linger(None)?;
+    Ok(())
+}
+
+async fn of_another_protocol(cx: &Cx) -> io::Result<()> {
+    let builder = SocketBuilder::new().nodelay(true);
+    assert_ne!(failed(builder.bind_udp(cx, HERE).await), ErrorKind::AddrInUse);
+    let builder = SocketBuilder::new().only_v6(true);
+    assert_ne!(failed(builder.listen(cx, HERE).await), ErrorKind::AddrInUse);
+    Ok(())
+}
+
+async fn no_names(cx: &Cx) -> io::Result<()> {
+    for host in ["", "local\0host"] {
+        assert_eq!(failed(lookup_host(cx, (host, 80)).await), ErrorKind::InvalidInput);
+    }
     Ok(())
 }

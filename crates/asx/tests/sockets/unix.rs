@@ -1,6 +1,7 @@
 //! Streams of unix sockets: names and pairs.
 
 use std::io::ErrorKind;
+use std::net::Shutdown;
 
 use asx::io::{self, Read as _};
 use asx::net::{UnixDatagram, UnixListener, UnixStream};
@@ -54,6 +55,36 @@ pub(crate) const CASES: &[Case] = &[
         name: "a_unix_accept_that_times_out_has_taken_nothing",
         rule: "a connection that comes after the wait was given up is accepted",
         run: |cx| Box::pin(timed_accept(cx)),
+    },
+    Case {
+        name: "a_unix_stream_has_its_peer_for_good",
+        rule: "after the peer's close its name can be asked for, and a shutdown is no error",
+        run: |cx| Box::pin(peer_for_good(cx)),
+    },
+    Case {
+        name: "a_unix_reset_is_left_to_the_reads",
+        rule: "after a close with unread bytes a write is BrokenPipe, a read the reset, then 0",
+        run: |cx| Box::pin(reset_left_to_reads(cx)),
+    },
+    Case {
+        name: "a_full_unix_stream_that_was_ended_takes_no_more",
+        rule: "a write after one's own shutdown is BrokenPipe, though there is no room",
+        run: |cx| Box::pin(full_and_ended(cx)),
+    },
+    Case {
+        name: "who_waits_for_room_is_told_when_both_directions_are_over",
+        rule: "that the peer reads no more does not end a wait for room; that it ends both does",
+        run: |cx| Box::pin(refused_without_room(cx)),
+    },
+    Case {
+        name: "a_name_outside_of_the_file_system_is_free_after_its_socket",
+        rule: "a name with a zero byte first is nobody's after the close: ConnectionRefused",
+        run: |cx| Box::pin(abstract_name(cx)),
+    },
+    Case {
+        name: "a_name_that_is_too_long_is_refused",
+        rule: "a name of more than 107 bytes is InvalidInput, to bind and to connect",
+        run: |cx| Box::pin(too_long(cx)),
     },
 ];
 
@@ -156,5 +187,86 @@ async fn timed_accept(cx: &Cx) -> io::Result<()> {
     timed_out(cx.timeout(SOON, async |cx| listener.accept(cx).await.map(drop)).await);
     let _client = UnixStream::connect(cx, &name).await?;
     listener.accept(cx).await?;
+    Ok(())
+}
+
+async fn peer_for_good(cx: &Cx) -> io::Result<()> {
+    let name = Name::new("peer_for_good");
+    let (mut client, server) = unix(cx, &name).await?;
+    client.write_all(cx, b"unread").await?;
+    drop(server);
+    assert_eq!(client.peer_addr()?.path(), Some(name.as_ref()));
+    client.shutdown(Shutdown::Both)?;
+    client.shutdown(Shutdown::Write)?;
+    Ok(())
+}
+
+async fn reset_left_to_reads(cx: &Cx) -> io::Result<()> {
+    for ends_first in [false, true] {
+        let (mut one, other) = UnixStream::pair(cx)?;
+        one.write_all(cx, b"unread").await?;
+        if ends_first {
+            other.shutdown(Shutdown::Write)?;
+        }
+        drop(other);
+        assert_eq!(failed(one.write(cx, b"more").await), ErrorKind::BrokenPipe);
+        assert_eq!(failed(one.read(cx, &mut [0; 4]).await), ErrorKind::ConnectionReset);
+        assert_eq!(one.read(cx, &mut [0; 4]).await?, 0);
+    }
+    Ok(())
+}
+
+/// Writes until there is no room.
+async fn fill_up(cx: &Cx, stream: &mut UnixStream) -> io::Result<()> {
+    let chunk = [7; 4096];
+    loop {
+        match cx.timeout(SOON, async |cx| stream.write(cx, &chunk).await).await {
+            Ok(_) => {}
+            Err(io::Error::Cancelled(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn full_and_ended(cx: &Cx) -> io::Result<()> {
+    let (mut one, _other) = UnixStream::pair(cx)?;
+    fill_up(cx, &mut one).await?;
+    one.shutdown(Shutdown::Write)?;
+    assert_eq!(failed(one.write(cx, b"more").await), ErrorKind::BrokenPipe);
+    Ok(())
+}
+
+async fn refused_without_room(cx: &Cx) -> io::Result<()> {
+    let (mut one, other) = UnixStream::pair(cx)?;
+    fill_up(cx, &mut one).await?;
+    other.shutdown(Shutdown::Read)?;
+    timed_out(cx.timeout(SOON, async |cx| one.write(cx, b"more").await).await);
+    other.shutdown(Shutdown::Write)?;
+    assert_eq!(failed(one.write(cx, b"more").await), ErrorKind::BrokenPipe);
+    Ok(())
+}
+
+async fn abstract_name(cx: &Cx) -> io::Result<()> {
+    let name = format!("\0asx-sockets-{}-abstract_name", std::process::id());
+    for _ in 0..2 {
+        let listener = UnixListener::bind(cx, &name)?;
+        assert_eq!(listener.local_addr()?.path(), Some(name.as_ref()));
+        let again = UnixListener::bind(cx, &name).map_err(io::Error::from);
+        assert_eq!(failed(again), ErrorKind::AddrInUse);
+        let client = UnixStream::connect(cx, &name).await?;
+        assert_eq!(client.peer_addr()?.path(), Some(name.as_ref()));
+        listener.accept(cx).await?;
+    }
+    assert_eq!(failed(UnixStream::connect(cx, &name).await), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+async fn too_long(cx: &Cx) -> io::Result<()> {
+    let name = format!("/{}", "x".repeat(107));
+    let bound = UnixListener::bind(cx, &name).map_err(io::Error::from);
+    assert_eq!(failed(bound), ErrorKind::InvalidInput);
+    assert_eq!(failed(UnixStream::connect(cx, &name).await), ErrorKind::InvalidInput);
+    let socket = UnixDatagram::unbound(cx)?;
+    assert_eq!(failed(socket.send_to(cx, b"x", &name).await), ErrorKind::InvalidInput);
     Ok(())
 }

@@ -8,29 +8,35 @@ use std::path::Path;
 use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_runtime::footprint;
-use asx_runtime::net::{Address, Direction, SocketSetup};
+use asx_runtime::net::{Address, Direction, SocketOption, SocketSetup};
 
 use super::mishap::Mishap;
 use super::names::{as_v6, meant, plain, seen_from};
 use super::network::{Carrier, Cut, Event, Network, Sock, What, unsupported};
 use super::ports::Protocol;
-use super::settings::Settings;
+use super::settings::{Settings, UNIX_DATAGRAMS};
 
 /// The longest datagram of UDP.
 const LONGEST: usize = 65_507;
 
+/// What a datagram of a unix socket takes in the send buffer besides its bytes.
+const UNIX_OVERHEAD: usize = 32;
+
 /// How many datagrams may wait at a unix socket: what Linux allows.
 const MOST_UNIX: usize = 10;
 
-/// A datagram is too long; no address is given; the address is of another family.
+/// A name is that of a socket of another kind; a datagram is too long; no address is given; the
+/// address is of another family.
 #[cfg(target_os = "linux")]
-mod errors {
+pub(super) mod errors {
+    pub(in super::super) const EPROTOTYPE: i32 = 91;
     pub(super) const EMSGSIZE: i32 = 90;
     pub(super) const EDESTADDRREQ: i32 = 89;
     pub(super) const EAFNOSUPPORT: i32 = 97;
 }
 #[cfg(not(target_os = "linux"))]
-mod errors {
+pub(super) mod errors {
+    pub(in super::super) const EPROTOTYPE: i32 = 41;
     pub(super) const EMSGSIZE: i32 = 40;
     pub(super) const EDESTADDRREQ: i32 = 39;
     pub(super) const EAFNOSUPPORT: i32 = 47;
@@ -121,7 +127,14 @@ impl Network {
 
     /// A socket for datagrams.
     pub(super) fn datagrams(&mut self, at: &Address, setup: &SocketSetup) -> io::Result<usize> {
-        let settings = Settings::new(&setup.options)?;
+        let mut settings = match at {
+            Address::Inet(at) => Settings::of_inet(&setup.options, Protocol::Udp, at.is_ipv6())?,
+            Address::Unix(_) => Settings::new(&setup.options)?,
+        };
+        let is_set = |option: &SocketOption| matches!(option, SocketOption::SendBuffer(_));
+        if matches!(at, Address::Unix(_)) && !setup.options.iter().any(is_set) {
+            settings.send_buffer = UNIX_DATAGRAMS;
+        }
         let name = self.new_name();
         let socket = self.sockets.len();
         let local = match at {
@@ -165,20 +178,58 @@ impl Network {
                 }
                 None
             }
-            (Address::Unix(Some(path)), Address::Unix(_)) => Some(self.unix_receiver(path)?),
+            (Address::Unix(Some(path)), Address::Unix(_)) => Some(self.unix_receiver(id, path)?),
             _ => return Err(ErrorKind::InvalidInput.into()),
         };
+        self.leave_peer(id, peer_socket)?;
         let datagrams = self.datagrams_mut(id)?;
         let peer = to.inet().map_or_else(|| to.clone(), |to| Address::Inet(meant(to)));
         (datagrams.peer, datagrams.peer_socket) = (Some(peer), peer_socket);
         Ok(())
     }
 
-    /// The socket for datagrams at a name.
-    fn unix_receiver(&self, path: &Path) -> io::Result<usize> {
-        let id = self.ports.at_path(path)?;
-        self.datagrams_of(id).map_err(|_| ErrorKind::InvalidInput)?;
-        Ok(id)
+    /// A unix socket is bound to another peer than before, or to none: what it has not read yet is
+    /// lost, and the old peer is told, if it was bound to this one.
+    fn leave_peer(&mut self, id: usize, new: Option<usize>) -> io::Result<()> {
+        let datagrams = self.datagrams_mut(id)?;
+        let Some(old) = datagrams.peer_socket.filter(|old| Some(*old) != new) else {
+            return Ok(());
+        };
+        footprint::touch(datagrams.received, true);
+        if datagrams.queue.is_empty() {
+            return Ok(());
+        }
+        datagrams.queue.clear();
+        datagrams.bytes = 0;
+        self.unblock(id);
+        let was_bound_back = self.datagrams_of(old)?.peer_socket == Some(id) && old != id;
+        if self.sockets[old].is_open && was_bound_back {
+            self.change(old);
+            self.sockets[old].error = Some(ErrorKind::ConnectionReset);
+            self.wake_all(old);
+        }
+        Ok(())
+    }
+
+    /// The socket for datagrams at a name, to which this one may send.
+    fn unix_receiver(&self, id: usize, path: &Path) -> io::Result<usize> {
+        let receiver = self.ports.at_path(path)?;
+        let wrong_kind = |_| io::Error::from_raw_os_error(errors::EPROTOTYPE);
+        self.datagrams_of(receiver).map_err(wrong_kind)?;
+        self.check_may_send(id, receiver)?;
+        Ok(receiver)
+    }
+
+    /// A unix socket that is bound to a peer takes nothing of others.
+    fn check_may_send(&self, id: usize, receiver: usize) -> io::Result<()> {
+        self.look_at(receiver);
+        match self.datagrams_of(receiver)?.peer_socket {
+            // One that is closed is bound to nobody.
+            Some(peer) if peer != id && self.sockets[receiver].is_open => {
+                Err(ErrorKind::PermissionDenied.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends a datagram: to the peer if no address is given.
@@ -192,6 +243,7 @@ impl Network {
         let datagrams = self.datagrams_of(id)?;
         match &self.sockets[id].local {
             Address::Inet(local) => {
+                let is_given = to.is_some();
                 let to = to.or(datagrams.peer.as_ref()).and_then(Address::inet);
                 let Some(to) = to else {
                     return Err(io::Error::from_raw_os_error(errors::EDESTADDRREQ));
@@ -199,28 +251,47 @@ impl Network {
                 if local.is_ipv4() != to.is_ipv4() && local.is_ipv4() {
                     return Err(io::Error::from_raw_os_error(errors::EAFNOSUPPORT));
                 }
+                if is_given && to.port() == 0 {
+                    return Err(ErrorKind::InvalidInput.into());
+                }
                 self.send_udp(id, bytes, plain(meant(to)))
             }
             Address::Unix(_) => {
+                let peer = datagrams.peer_socket;
+                if to.is_none() && peer.is_none() {
+                    return Err(ErrorKind::NotConnected.into());
+                }
+                if bytes.len() > self.sockets[id].settings.send_buffer - UNIX_OVERHEAD {
+                    return Err(io::Error::from_raw_os_error(errors::EMSGSIZE));
+                }
+                if let Some(error) = self.take_error(id) {
+                    return Err(error);
+                }
                 let receiver = match to {
-                    Some(Address::Unix(Some(path))) => self.unix_receiver(path)?,
+                    Some(Address::Unix(Some(path))) => self.unix_receiver(id, path)?,
                     Some(_) => return Err(ErrorKind::InvalidInput.into()),
-                    None => datagrams.peer_socket.ok_or(ErrorKind::NotConnected)?,
+                    None => peer.ok_or(ErrorKind::NotConnected)?,
                 };
+                self.check_may_send(id, receiver)?;
                 self.send_unix(id, bytes, receiver)
             }
         }
     }
 
     fn send_udp(&mut self, id: usize, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
-        if let Some(error) = self.take_error(id) {
-            return Err(error);
-        }
         if bytes.len() > LONGEST {
             return Err(io::Error::from_raw_os_error(errors::EMSGSIZE));
         }
+        let is_broadcast = to.ip() == std::net::Ipv4Addr::BROADCAST;
+        if is_broadcast && !self.sockets[id].settings.broadcast {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
         if !self.names.is_local(to.ip()) {
             return Err(ErrorKind::NetworkUnreachable.into());
+        }
+        // What could not be sent in any case does not tell what went wrong before.
+        if let Some(error) = self.take_error(id) {
+            return Err(error);
         }
         let at = self.flow(id, to);
         let flow = &mut self.flows[at];
@@ -349,6 +420,13 @@ impl Network {
     fn send_unix(&mut self, id: usize, bytes: &[u8], receiver: usize) -> io::Result<usize> {
         if !self.sockets[receiver].is_open {
             self.look_at(receiver);
+            // Who was bound to it is told once, and has no peer any more.
+            if self.datagrams_of(id)?.peer_socket == Some(receiver) {
+                self.change(id);
+                self.leave_peer(id, None)?;
+                let datagrams = self.datagrams_mut(id)?;
+                (datagrams.peer, datagrams.peer_socket) = (None, None);
+            }
             return Err(ErrorKind::ConnectionRefused.into());
         }
         let from = self.sockets[id].local.clone();
@@ -410,6 +488,8 @@ impl Network {
     /// The peer of a socket for datagrams.
     pub(super) fn datagram_peer(&self, id: usize) -> io::Result<Address> {
         let peer = self.datagrams_of(id)?.peer.clone();
+        // With the port 0 it is none, though it can be sent to.
+        let peer = peer.filter(|peer| peer.inet().is_none_or(|at| at.port() != 0));
         peer.ok_or_else(|| ErrorKind::NotConnected.into())
     }
 }

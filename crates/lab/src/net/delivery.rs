@@ -109,6 +109,11 @@ impl Network {
             }
             return;
         }
+        let is_refused = to.is_some_and(|to| is_read && self.takes_no_more(to));
+        if is_refused {
+            return self.refuse(at);
+        }
+        let pipe = &mut self.pipes[at];
         if is_read {
             pipe.carry(bytes);
             if let Some(to) = to {
@@ -122,6 +127,30 @@ impl Network {
         if let Some(from) = from {
             self.wake(from, Direction::Write);
         }
+    }
+
+    /// Whether an end of a TCP connection has ended both directions: as with Linux, what comes then
+    /// resets it.
+    fn takes_no_more(&self, id: usize) -> bool {
+        self.stream(id).is_ok_and(|stream| {
+            stream.shut_read && stream.shut_write && !self.pipes[stream.incoming].is_direct
+        })
+    }
+
+    /// What comes through a pipe is not wanted any more: its receiver has a connection that is
+    /// reset, and the sender is told, ahead of what the receiver had still to send.
+    fn refuse(&mut self, at: usize) {
+        let pipe = &mut self.pipes[at];
+        pipe.is_dead = true;
+        if let Some(to) = pipe.to {
+            self.fail(to, ErrorKind::ConnectionReset);
+        }
+        let back = &mut self.pipes[at ^ 1];
+        back.is_dead = false;
+        if back.fin == Mark::Sent {
+            back.fin = Mark::None;
+        }
+        self.reset(at ^ 1);
     }
 
     /// A connection arrives where somebody listens, or nobody does.
@@ -144,8 +173,24 @@ impl Network {
         match listener {
             Some(listener) if self.admit(listener, at) => self.establish(listener, at),
             Some(_) => {}
+            None if self.sockets[client].local == self.pipes[at].to_address => {
+                self.establish_alone(client, at);
+            }
             None => self.fail(client, ErrorKind::ConnectionRefused),
         }
+    }
+
+    /// A socket has connected to the port that it is bound to: TCP knows that as a connection that
+    /// both ends have begun, and both are this one. What it writes it reads.
+    fn establish_alone(&mut self, client: usize, at: usize) {
+        let room = self.sockets[client].settings.recv_buffer;
+        let pipe = &mut self.pipes[at];
+        (pipe.syn, pipe.to, pipe.recv_room) = (false, Some(client), room);
+        self.change(client);
+        if let Some(stream) = self.stream_mut(client) {
+            (stream.phase, stream.incoming) = (Phase::Established, stream.outgoing);
+        }
+        self.wake_all(client);
     }
 
     /// A connection is over at one end, because of this.
@@ -155,8 +200,10 @@ impl Network {
             return;
         }
         self.change(id);
-        // Once the peer has sent its end, only what is written is in vain.
-        let has_ended = self.pipes[stream.incoming].fin == Mark::Arrived;
+        // Once the peer has sent its end, only what is written is in vain; unix sockets do not tell
+        // the difference.
+        let incoming = &self.pipes[stream.incoming];
+        let has_ended = incoming.fin == Mark::Arrived && !incoming.is_direct;
         let is_reset = error == ErrorKind::ConnectionReset;
         let told = if has_ended && is_reset { ErrorKind::BrokenPipe } else { error };
         self.sockets[id].error = Some(told);

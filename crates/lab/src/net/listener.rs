@@ -9,6 +9,7 @@ use asx_kernel::rng::mix64;
 use asx_runtime::footprint;
 use asx_runtime::net::{Address, Direction, SocketOption, SocketSetup};
 
+use super::datagrams::errors::EPROTOTYPE;
 use super::mishap::Mishap;
 use super::names::as_v6;
 use super::network::{Network, Sock, What, unsupported};
@@ -45,7 +46,10 @@ impl Listener {
 impl Network {
     /// A socket that listens.
     pub(super) fn listen(&mut self, at: &Address, setup: &SocketSetup) -> io::Result<usize> {
-        let mut settings = Settings::new(&setup.options)?;
+        let mut settings = match at {
+            Address::Inet(at) => Settings::of_inet(&setup.options, Protocol::Tcp, at.is_ipv6())?,
+            Address::Unix(_) => Settings::new(&setup.options)?,
+        };
         let name = self.new_name();
         let socket = self.sockets.len();
         let local = match at {
@@ -174,6 +178,9 @@ impl Network {
     pub(super) fn connect_unix(&mut self, path: &Path, setup: &SocketSetup) -> io::Result<usize> {
         let settings = Settings::new(&setup.options)?;
         let id = self.ports.at_path(path)?;
+        if self.is_datagrams(id) {
+            return Err(io::Error::from_raw_os_error(EPROTOTYPE));
+        }
         let listener = self.listener_mut(id).map_err(|_| ErrorKind::ConnectionRefused)?;
         footprint::touch(listener.object, true);
         if listener.backlog.len() >= listener.most {

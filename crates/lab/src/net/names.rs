@@ -24,8 +24,9 @@ impl Names {
             return Ok(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec());
         }
         let Some(addresses) = self.hosts.get(&host) else {
+            // Of no kind that a program could tell, as with the resolver of an operating system.
             let text = format!("the lab knows no host of the name `{host}`");
-            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            return Err(io::Error::other(text));
         };
         Ok(addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect())
     }

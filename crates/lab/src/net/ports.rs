@@ -87,6 +87,11 @@ fn object_of(path: &Path) -> u64 {
     bytes.iter().fold(PATH, |hash, byte| mix64(hash ^ u64::from(*byte)))
 }
 
+/// Whether a name is not one of the file system.
+fn is_abstract(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().first() == Some(&0)
+}
+
 impl Ports {
     pub(super) fn clear(&mut self) {
         self.bound.clear();
@@ -175,6 +180,10 @@ impl Ports {
         if let Some(there) = self.paths.get_mut(path).filter(|there| **there == Some(socket)) {
             footprint::touch(object_of(path), true);
             *there = None;
+            // One that is not in the file system is free again.
+            if is_abstract(path) {
+                self.paths.remove(path);
+            }
         }
     }
 
@@ -187,6 +196,7 @@ impl Ports {
         match self.paths.get(path) {
             Some(Some(socket)) => Ok(*socket),
             Some(None) => Err(io::ErrorKind::ConnectionRefused.into()),
+            None if is_abstract(path) => Err(io::ErrorKind::ConnectionRefused.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }

@@ -5,8 +5,19 @@ use std::time::Duration;
 
 use asx_runtime::net::{OptionName, SocketOption};
 
+use super::ports::Protocol;
+
 /// Bytes that wait to go out, or to be read, unless that is set.
 const BUFFER: usize = 64 * 1024;
+
+/// The same for datagrams of unix sockets, of which none may be longer.
+pub(super) const UNIX_DATAGRAMS: usize = 212_992;
+
+/// The protocol of a socket has no such setting.
+#[cfg(target_os = "linux")]
+const ENOPROTOOPT: i32 = 92;
+#[cfg(not(target_os = "linux"))]
+const ENOPROTOOPT: i32 = 42;
 
 /// The least of each that can be set: what Linux takes.
 const LEAST_RECV: usize = 2304;
@@ -23,7 +34,7 @@ pub(super) struct Settings {
     pub(super) recv_buffer: usize,
     pub(super) send_buffer: usize,
     keepalive: bool,
-    broadcast: bool,
+    pub(super) broadcast: bool,
     pub(super) only_v6: bool,
 }
 
@@ -45,8 +56,26 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Sets one. Buffers become twice as large as asked for, and a time to linger is cut to whole
-    /// seconds, as on Linux.
+    /// Those of a socket for an address of the internet, whose protocol has them.
+    pub(super) fn of_inet(
+        options: &[SocketOption],
+        protocol: Protocol,
+        is_v6: bool,
+    ) -> io::Result<Settings> {
+        for option in options {
+            let is_known = match option {
+                SocketOption::NoDelay(_) => protocol == Protocol::Tcp,
+                SocketOption::OnlyV6(_) => is_v6,
+                _ => true,
+            };
+            if !is_known {
+                return Err(io::Error::from_raw_os_error(ENOPROTOOPT));
+            }
+        }
+        Settings::new(options)
+    }
+
+    /// Sets one. Buffers become twice as large as asked for, as on Linux.
     pub(super) fn set(&mut self, option: SocketOption) -> io::Result<()> {
         option.check()?;
         match option {
@@ -55,7 +84,7 @@ impl Settings {
             SocketOption::ReusePort(on) => self.reuse_port = on,
             SocketOption::Ttl(hops) => self.ttl = hops,
             SocketOption::Linger(time) => {
-                self.linger = time.map(|time| Duration::from_secs(time.as_secs()));
+                self.linger = time.map(SocketOption::whole_seconds);
             }
             SocketOption::RecvBuffer(bytes) => {
                 self.recv_buffer = bytes.saturating_mul(2).max(LEAST_RECV);

@@ -17,6 +17,9 @@ use super::settings::Settings;
 /// After this time a sender whose bytes nobody takes gives its peer up, as Linux does.
 const GIVE_UP: Duration = Duration::from_secs(15 * 60);
 
+/// Buffers that are read or written at once: what Linux takes.
+const MOST_BUFFERS: usize = 1024;
+
 /// How far a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -34,6 +37,8 @@ pub(super) struct Stream {
     pub(super) phase: Phase,
     pub(super) shut_read: bool,
     pub(super) shut_write: bool,
+    /// The peer, a unix socket, reads no more: a write is told so, but nobody is woken for it.
+    pub(super) is_refused: bool,
     pub(super) is_reset: bool,
 }
 
@@ -74,7 +79,7 @@ impl Network {
     }
 
     fn connect_tcp(&mut self, to: SocketAddr, setup: &SocketSetup) -> io::Result<usize> {
-        let settings = Settings::new(&setup.options)?;
+        let settings = Settings::of_inet(&setup.options, Protocol::Tcp, to.is_ipv6())?;
         let to = meant(to);
         let service = plain(to);
         if !self.names.is_local(service.ip()) {
@@ -161,9 +166,16 @@ impl Network {
             }
             Direction::Write => {
                 let has_room = pipe.queue.len() < pipe.send_room;
-                has_room || stream.shut_write || self.is_left_by_reader(pipe)
+                let is_left = self.is_left_by_reader(pipe) || self.is_hung_up(stream);
+                has_room || stream.shut_write || is_left
             }
         }
+    }
+
+    /// Whether both directions of a unix socket are over, by whomever.
+    fn is_hung_up(&self, stream: &Stream) -> bool {
+        let reads_no_more = stream.shut_read || self.pipes[stream.incoming].fin != Mark::None;
+        stream.is_refused && reads_no_more
     }
 
     /// Whether what is written goes nowhere, and its writer knows at once.
@@ -184,6 +196,8 @@ impl Network {
         peeks: bool,
     ) -> io::Result<usize> {
         self.look_at(id);
+        let most = buffers.len().min(MOST_BUFFERS);
+        let buffers = &mut buffers[..most];
         let stream = self.stream(id)?.clone();
         let at = stream.incoming;
         let pipe = &mut self.pipes[at];
@@ -205,14 +219,17 @@ impl Network {
             return Ok(count);
         }
         let has_bytes = !pipe.buffer.is_empty();
-        if has_bytes || pipe.fin == Mark::Arrived {
+        // What went wrong goes before the end at a unix socket.
+        if has_bytes || pipe.fin == Mark::Arrived && !pipe.is_direct {
             return Ok(0);
         }
+        let has_ended = pipe.fin == Mark::Arrived;
         if let Some(error) = self.take_error(id) {
             return Err(error);
         }
         match stream.phase {
             Phase::Failed => Err(ErrorKind::NotConnected.into()),
+            _ if has_ended => Ok(0),
             Phase::Established if stream.is_reset || stream.shut_read || !is_asked => Ok(0),
             Phase::Established | Phase::Connecting => Err(ErrorKind::WouldBlock.into()),
         }
@@ -221,16 +238,18 @@ impl Network {
     /// Gives bytes to be sent.
     pub(super) fn write(&mut self, id: usize, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         self.look_at(id);
+        let buffers = &buffers[..buffers.len().min(MOST_BUFFERS)];
         let stream = self.stream(id)?.clone();
         if stream.phase == Phase::Connecting {
             return Err(ErrorKind::WouldBlock.into());
         }
-        if let Some(error) = self.take_error(id) {
+        let at = stream.outgoing;
+        let is_left = stream.is_refused || self.is_left_by_reader(&self.pipes[at]);
+        if !is_left && let Some(error) = self.take_error(id) {
             return Err(error);
         }
-        let at = stream.outgoing;
         let is_over = stream.is_reset || stream.shut_write || stream.phase == Phase::Failed;
-        if is_over || self.is_left_by_reader(&self.pipes[at]) {
+        if is_over || is_left {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let pipe = &mut self.pipes[at];
@@ -280,27 +299,38 @@ impl Network {
                 stream.shut_read = true;
             }
             self.wake(id, Direction::Read);
-            // The kernel tells the peer of a unix socket at once.
+            // The peer of a unix socket cannot write from now on.
             let pipe = &self.pipes[incoming];
             if let (true, Some(peer)) = (pipe.is_direct, pipe.from) {
                 self.change(peer);
                 if let Some(stream) = self.stream_mut(peer) {
-                    stream.shut_write = true;
+                    stream.is_refused = true;
                 }
-                self.wake(peer, Direction::Write);
             }
+        }
+        for end in [Some(id), self.pipes[incoming].from].into_iter().flatten() {
+            self.wake_if_hung_up(end);
         }
         Ok(())
     }
 
-    /// Whether a connection is there, and not over in both directions.
+    /// One that waits for room at a unix socket is told when both directions are over: for those
+    /// who poll, Linux has no word for less.
+    fn wake_if_hung_up(&mut self, id: usize) {
+        if self.stream(id).is_ok_and(|stream| self.is_hung_up(stream)) {
+            self.wake(id, Direction::Write);
+        }
+    }
+
+    /// Whether a connection is there, and not over in both directions. A unix socket has its peer
+    /// for good.
     pub(super) fn is_connected(&self, id: usize) -> io::Result<bool> {
         let stream = self.stream(id)?;
         let [incoming, outgoing] = [stream.incoming, stream.outgoing].map(|at| &self.pipes[at]);
         footprint::touch(incoming.received, false);
         let ends = [incoming, outgoing].map(|pipe| pipe.fin == Mark::Arrived);
-        let is_over = stream.is_reset || ends == [true; 2] && !incoming.is_direct;
-        Ok(stream.phase == Phase::Established && !is_over)
+        let is_over = stream.is_reset || ends == [true; 2];
+        Ok(stream.phase == Phase::Established && (incoming.is_direct || !is_over))
     }
 
     /// An end is sent, behind all bytes.
@@ -314,12 +344,18 @@ impl Network {
         }
     }
 
-    /// A reset is sent, behind all bytes.
+    /// A reset is sent, behind all bytes that are on their way. Those for which there was no room
+    /// at the receiver, and an end behind them, are still with the sender, and are lost.
     pub(super) fn reset(&mut self, at: usize) {
         let pipe = &mut self.pipes[at];
         if pipe.rst == Mark::None {
             footprint::touch(pipe.sent, true);
             footprint::touch(pipe.received, pipe.is_direct);
+            let room = pipe.free();
+            if pipe.queue.len() > room {
+                pipe.queue.truncate(room);
+                pipe.fin = Mark::None;
+            }
             pipe.rst = Mark::Sent;
             self.refresh(at);
         }
@@ -362,6 +398,7 @@ impl Stream {
             phase,
             shut_read: false,
             shut_write: false,
+            is_refused: false,
             is_reset: false,
         }
     }

@@ -15,7 +15,7 @@
 use std::net::{SocketAddr, SocketAddrV4};
 use std::task::Waker;
 
-use asx_runtime::net::{Direction, ReadyEvent, SocketWait};
+use asx_runtime::net::{Address, Direction, ReadyEvent, SocketWait};
 use asx_runtime::operation::{guard, is_task_waker};
 
 use super::slots::Token;
@@ -33,6 +33,8 @@ pub(super) const READ_CLOSED: u32 = 4;
 pub(super) const WRITE_CLOSED: u32 = 8;
 /// The reactor is gone.
 pub(super) const GONE: u32 = 16;
+/// What was closed may be opened again.
+const REOPENABLE: u32 = 32;
 
 const BITS: u32 = 0xff;
 /// One more time that the system told something.
@@ -54,6 +56,21 @@ fn forgotten(direction: Direction) -> u32 {
     }
 }
 
+/// The word after an operation has found that nothing can be done in a direction now. An end that
+/// may be over has one more try first: it may have been told with the last bytes, and then the
+/// system says nothing of it again.
+fn without(word: u32, direction: Direction) -> u32 {
+    let open = forgotten(direction);
+    let closed = match direction {
+        Direction::Read => READ_CLOSED,
+        Direction::Write => WRITE_CLOSED,
+    };
+    match word & REOPENABLE != 0 && word & closed != 0 {
+        true => word & !closed | open,
+        false => word & !open,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
     word: AtomicU32,
@@ -67,25 +84,39 @@ pub(super) struct Readiness {
 pub(crate) enum Role {
     /// It takes connections there.
     Listener,
+    /// It is to be connected with that peer. It is, or it has failed, once it can be written to.
+    Connecting,
     /// It is connected with that peer.
     Connection,
     /// It is bound there, for datagrams.
     Datagrams,
 }
 
-/// What a socket is for, as dumps tell it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) role: Role,
-    pub(crate) address: SocketAddr,
+/// What a place is for: dumps tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// A socket, and the address that its role is about.
+    Socket(Role, Address),
+    /// Somebody else's descriptor, of this number. It may be opened again after an end, as a named
+    /// pipe is by its next writer.
+    Descriptor(i32),
 }
 
 impl About {
     /// What one who waits in this direction waits for.
-    fn wait(self, direction: Direction) -> String {
-        let at = self.address;
-        match (self.role, direction) {
+    fn wait(&self, direction: Direction) -> String {
+        let (role, at) = match (self, direction) {
+            (About::Socket(role, at), _) => (role, at),
+            (About::Descriptor(fd), Direction::Read) => {
+                return format!("descriptor {fd} to be readable");
+            }
+            (About::Descriptor(fd), Direction::Write) => {
+                return format!("descriptor {fd} to be writable");
+            }
+        };
+        match (role, direction) {
             (Role::Listener, _) => format!("a connection to {at}"),
+            (Role::Connecting, _) => format!("a connection to {at} to be there"),
             (Role::Connection, Direction::Read) => format!("bytes from {at}"),
             (Role::Connection, Direction::Write) => format!("room for bytes to {at}"),
             (Role::Datagrams, Direction::Read) => format!("a datagram to {at}"),
@@ -97,10 +128,13 @@ impl About {
 /// [`About`], as small as it is for most: every socket has one.
 #[derive(Clone, Copy, Debug, Default)]
 enum KnownAs {
-    /// It has no address that tells anything.
+    /// Nobody has the place, or nothing is known.
     #[default]
     Nothing,
     V4(Role, SocketAddrV4),
+    /// A unix socket without a name.
+    Unnamed(Role),
+    Descriptor(i32),
     /// It is with [`More`].
     Elsewhere,
 }
@@ -141,10 +175,12 @@ impl Readiness {
     /// A socket that was just made has the place: whatever is tried first finds out. The number of
     /// the tenant.
     pub(super) fn begin(&self, about: Option<About>) -> u32 {
+        let is_somebodys = matches!(about, Some(About::Descriptor(_)));
         lock(&self.waiters).describe(about);
+        let bits = READABLE | WRITABLE | if is_somebodys { REOPENABLE } else { 0 };
         // Nobody else has the place: this is no race.
         let word = self.word.load(Relaxed);
-        self.word.store((word & !BITS).wrapping_add(TOLD) | READABLE | WRITABLE, Relaxed);
+        self.word.store((word & !BITS).wrapping_add(TOLD) | bits, Relaxed);
         self.tenant.load(Relaxed)
     }
 
@@ -229,12 +265,20 @@ impl Readiness {
         self.set(&mut lock(&self.waiters), READABLE | WRITABLE, woken);
     }
 
+    /// Nothing can be written any more.
+    pub(super) fn tell_write_closed(&self, woken: &mut Vec<Waker>) {
+        self.set(&mut lock(&self.waiters), WRITE_CLOSED, woken);
+    }
+
     /// The reactor is gone: whoever waits here, or will.
     pub(super) fn tell_gone(&self, woken: &mut Vec<Waker>) {
         self.set(&mut lock(&self.waiters), GONE, woken);
     }
 
     fn set(&self, waiters: &mut Waiters, bits: u32, woken: &mut Vec<Waker>) {
+        if bits & WRITABLE != 0 {
+            waiters.connected();
+        }
         let mut word = self.word.load(Relaxed);
         loop {
             let new = word.wrapping_add(TOLD) | bits;
@@ -253,8 +297,11 @@ impl Readiness {
     /// It was not ready after all, unless more was told since it was seen.
     pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
         let mut word = self.word.load(Relaxed);
-        while word & !BITS == seen.0 && word & forgotten(direction) != 0 {
-            let new = word & !forgotten(direction);
+        while word & !BITS == seen.0 {
+            let new = without(word, direction);
+            if new == word {
+                return;
+            }
             match self.word.compare_exchange(word, new, Relaxed, Relaxed) {
                 Ok(_) => return,
                 Err(other) => word = other,
@@ -279,7 +326,9 @@ impl Waiters {
     fn describe(&mut self, about: Option<About>) {
         self.known_as = match about {
             None => KnownAs::Nothing,
-            Some(About { role, address: SocketAddr::V4(address) }) => KnownAs::V4(role, address),
+            Some(About::Socket(role, Address::Inet(SocketAddr::V4(at)))) => KnownAs::V4(role, at),
+            Some(About::Socket(role, Address::Unix(None))) => KnownAs::Unnamed(role),
+            Some(About::Descriptor(fd)) => KnownAs::Descriptor(fd),
             Some(about) => {
                 self.more.get_or_insert_default().about = Some(about);
                 KnownAs::Elsewhere
@@ -290,8 +339,25 @@ impl Waiters {
     fn about(&self) -> Option<About> {
         match self.known_as {
             KnownAs::Nothing => None,
-            KnownAs::V4(role, address) => Some(About { role, address: address.into() }),
-            KnownAs::Elsewhere => self.more.as_ref()?.about,
+            KnownAs::V4(role, at) => Some(About::Socket(role, Address::Inet(at.into()))),
+            KnownAs::Unnamed(role) => Some(About::Socket(role, Address::Unix(None))),
+            KnownAs::Descriptor(fd) => Some(About::Descriptor(fd)),
+            KnownAs::Elsewhere => self.more.as_ref()?.about.clone(),
+        }
+    }
+
+    /// The wait for a connection is over.
+    fn connected(&mut self) {
+        let role = match (&mut self.known_as, &mut self.more) {
+            (KnownAs::V4(role, _), _) => role,
+            (KnownAs::Elsewhere, Some(more)) => match &mut more.about {
+                Some(About::Socket(role, _)) => role,
+                _ => return,
+            },
+            _ => return,
+        };
+        if *role == Role::Connecting {
+            *role = Role::Connection;
         }
     }
 
@@ -474,8 +540,7 @@ mod tests {
         let readiness = Readiness::default();
         for address in ["127.0.0.1:7", "[::1]:7"] {
             let address: SocketAddr = address.parse().unwrap();
-            readiness.begin(Some(About { role: Role::Connection, address }));
-            assert_eq!(lock(&readiness.waiters).about().unwrap().address, address);
+            readiness.begin(Some(About::Socket(Role::Connection, address.into())));
             let told = lock(&readiness.waiters).about().unwrap().wait(Direction::Read);
             assert_eq!(told, format!("bytes from {address}"));
             // One more who waits, and does not any more.
@@ -487,6 +552,60 @@ mod tests {
             assert!(lock(&readiness.waiters).about().is_some());
             assert!(readiness.end().is_empty());
             assert!(lock(&readiness.waiters).about().is_none());
+        }
+    }
+
+    #[test]
+    fn every_kind_of_socket_is_told_by_its_address_and_direction() {
+        let path = Address::Unix(Some("/run/s".into()));
+        let listener = About::Socket(Role::Listener, path.clone());
+        let datagrams = About::Socket(Role::Datagrams, path.clone());
+        for (about, to_read, to_write) in [
+            (listener, "a connection to /run/s", "a connection to /run/s"),
+            (datagrams, "a datagram to /run/s", "room for a datagram from /run/s"),
+            (
+                About::Socket(Role::Connection, Address::Unix(None)),
+                "bytes from an unnamed socket",
+                "room for bytes to an unnamed socket",
+            ),
+            (About::Descriptor(7), "descriptor 7 to be readable", "descriptor 7 to be writable"),
+        ] {
+            let readiness = Readiness::default();
+            readiness.begin(Some(about.clone()));
+            let known = lock(&readiness.waiters).about();
+            assert_eq!(known.as_ref(), Some(&about));
+            assert_eq!(about.wait(Direction::Read), to_read);
+            assert_eq!(about.wait(Direction::Write), to_write);
+        }
+    }
+
+    #[test]
+    fn who_connects_waits_for_that_until_there_is_room() {
+        for address in ["127.0.0.1:7", "[::1]:7"] {
+            let readiness = Readiness::default();
+            let address: SocketAddr = address.parse().unwrap();
+            readiness.begin(Some(About::Socket(Role::Connecting, address.into())));
+            let told = || lock(&readiness.waiters).about().unwrap().wait(Direction::Write);
+            assert_eq!(told(), format!("a connection to {address} to be there"));
+            readiness.tell(FIRST, READABLE, &mut Vec::new());
+            assert_eq!(told(), format!("a connection to {address} to be there"));
+            readiness.tell(FIRST, WRITABLE, &mut Vec::new());
+            assert_eq!(told(), format!("room for bytes to {address}"));
+        }
+    }
+
+    #[test]
+    fn an_end_of_a_descriptor_is_forgotten_when_twice_it_would_block() {
+        let readiness = Readiness::default();
+        readiness.begin(Some(About::Descriptor(7)));
+        for direction in [Direction::Read, Direction::Write] {
+            for told in [READ_CLOSED | WRITE_CLOSED, READABLE | READ_CLOSED | WRITE_CLOSED] {
+                readiness.tell(FIRST, told, &mut Vec::new());
+                // It may have come with the last bytes.
+                readiness.clear(direction, readiness.seen(direction).unwrap().ready);
+                readiness.clear(direction, readiness.seen(direction).unwrap().ready);
+                assert_eq!(readiness.seen(direction), None);
+            }
         }
     }
 

@@ -63,10 +63,23 @@ struct Free {
     by_descriptor: Vec<u32>,
 }
 
+impl Free {
+    /// From now on a number is that of the socket at a place.
+    fn claim(&mut self, fd: i32, place: u32) {
+        let Ok(number) = usize::try_from(fd) else { return };
+        if self.by_descriptor.len() <= number {
+            self.by_descriptor.resize(number + 1, u32::MAX);
+        }
+        self.by_descriptor[number] = place;
+    }
+}
+
 impl Slots {
     /// A place for one more, if there is any, and they are not closed. All under the lock: whoever
-    /// closes them finds this place, or it is not handed out.
-    pub(super) fn take(&self, about: Option<About>, fd: i32) -> Option<Token> {
+    /// closes them finds this place, or it is not handed out. `fd`: the number of a descriptor that
+    /// was just made, which nobody else can have registered; one that may be somebody's is
+    /// [claimed](Slots::claim).
+    pub(super) fn take(&self, about: Option<About>, fd: Option<i32>) -> Option<Token> {
         let mut free = lock(&self.free);
         if free.closed {
             return None;
@@ -88,12 +101,25 @@ impl Slots {
         let places =
             chunks.get(chunk)?.get_or_init(|| (0..CHUNK).map(|_| Readiness::default()).collect());
         let tenant = places.get(at)?.begin(about);
-        let number = usize::try_from(fd).ok()?;
-        if free.by_descriptor.len() <= number {
-            free.by_descriptor.resize(number + 1, u32::MAX);
+        if let Some(fd) = fd {
+            free.claim(fd, place);
         }
-        free.by_descriptor[number] = place;
         Some(Token { place, tenant: Token::unpack((tenant as usize) << TENANT_SHIFT).tenant })
+    }
+
+    /// Calls `f`, which registers a descriptor for the one that has the place. If it fails, the
+    /// number belongs to whom it did before, who may have registered the same descriptor. Nobody
+    /// ends a registration by its number meanwhile.
+    pub(super) fn claim(
+        &self,
+        fd: i32,
+        place: u32,
+        f: impl FnOnce() -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let mut free = lock(&self.free);
+        f()?;
+        free.claim(fd, place);
+        Ok(())
     }
 
     /// Calls `f` if no other socket was registered with this number since the one that has the
@@ -161,7 +187,7 @@ mod tests {
     #[test]
     fn a_place_is_used_again_and_its_last_tenant_is_unknown() {
         let slots = Slots::default();
-        let tokens: Vec<Token> = (0..1000).map(|fd| slots.take(None, fd).unwrap()).collect();
+        let tokens: Vec<Token> = (0..1000).map(|fd| slots.take(None, Some(fd)).unwrap()).collect();
         for (place, token) in tokens.iter().enumerate() {
             assert_eq!(token.place as usize, place);
             assert_eq!(Token::unpack(token.pack()), *token);
@@ -170,7 +196,7 @@ mod tests {
         let readiness = slots.get(old.place).unwrap();
         assert!(readiness.end().is_empty());
         slots.release(old.place);
-        let new = slots.take(None, 7).unwrap();
+        let new = slots.take(None, Some(7)).unwrap();
         assert_eq!(new.place, 500);
         assert_ne!(new, old);
         readiness.clear(Direction::Read, readiness.seen(Direction::Read).unwrap().ready);
@@ -183,25 +209,38 @@ mod tests {
     #[test]
     fn no_place_is_handed_out_after_they_are_closed() {
         let slots = Slots::default();
-        let token = slots.take(None, 7).unwrap();
+        let token = slots.take(None, Some(7)).unwrap();
         slots.close();
         slots.release(token.place);
-        assert_eq!(slots.take(None, 7), None);
+        assert_eq!(slots.take(None, Some(7)), None);
     }
 
     #[test]
     fn a_number_belongs_to_who_was_registered_last() {
         let slots = Slots::default();
-        let first = slots.take(None, 7).unwrap();
-        let other = slots.take(None, 8).unwrap();
+        let first = slots.take(None, Some(7)).unwrap();
+        let other = slots.take(None, Some(8)).unwrap();
         assert_eq!(slots.if_last(7, first.place, || 1), Some(1));
         assert_eq!(slots.if_last(8, first.place, || 1), None);
         assert_eq!(slots.if_last(9, first.place, || 1), None);
         // Its descriptor was closed, and another one has that number.
-        let second = slots.take(None, 7).unwrap();
+        let second = slots.take(None, Some(7)).unwrap();
         assert_eq!(slots.if_last(7, first.place, || 1), None);
         assert_eq!(slots.if_last(7, second.place, || 1), Some(1));
         assert_eq!(slots.if_last(8, other.place, || 1), Some(1));
+    }
+
+    #[test]
+    fn a_number_that_could_not_be_registered_again_stays_with_who_has_it() {
+        let slots = Slots::default();
+        let first = slots.take(None, None).unwrap();
+        slots.claim(7, first.place, || Ok(())).unwrap();
+        let second = slots.take(None, None).unwrap();
+        let refused = || Err(std::io::ErrorKind::AlreadyExists.into());
+        assert!(slots.claim(7, second.place, refused).is_err());
+        assert_eq!(slots.if_last(7, first.place, || 1), Some(1));
+        slots.claim(7, second.place, || Ok(())).unwrap();
+        assert_eq!(slots.if_last(7, first.place, || 1), None);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<R> BufReader<R> {
 
     /// Gives out so many bytes of the [`buffer`](BufReader::buffer), at most all.
     pub fn consume(&mut self, count: usize) {
-        self.start = self.end.min(self.start + count);
+        self.start = self.end.min(self.start.saturating_add(count));
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
@@ -149,13 +149,15 @@ impl<R: Read> BufReader<R> {
     async fn find(&mut self, cx: &Cx, byte: u8) -> Result<usize> {
         let mut looked_at = 0;
         loop {
-            if let Some(count) = self.position_after(byte, looked_at) {
-                return Ok(count);
-            }
-            looked_at = self.buffer().len();
-            if looked_at >= self.max_section {
+            let found = self.position_after(byte, looked_at);
+            looked_at = found.unwrap_or_else(|| self.buffer().len());
+            // However much of it came at once.
+            if looked_at > self.max_section {
                 let what = format!("more than {} bytes up to byte {byte}", self.max_section);
                 return Err(IoError::new(ErrorKind::InvalidData, what).into());
+            }
+            if found.is_some() {
+                return Ok(looked_at);
             }
             if self.fill_more(cx).await? == 0 {
                 return Ok(looked_at);
@@ -184,6 +186,10 @@ impl<R: Read> BufReader<R> {
 impl<R: Read> Read for BufReader<R> {
     /// A buffer that is as large as this one is read into directly when nothing is buffered.
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
+        if buffer.is_empty() {
+            cx.checkpoint()?;
+            return Ok(0);
+        }
         if self.buffer().is_empty() && buffer.len() >= self.buffer.len() {
             return self.inner.read(cx, buffer).await;
         }

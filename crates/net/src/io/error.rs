@@ -55,6 +55,44 @@ impl From<std::io::Error> for Error {
     }
 }
 
+/// A `std::io::Error`, a cancel, or one of these in the box is that again; anything else is an
+/// error of the kind [`ErrorKind::Other`].
+impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        let error = match error.downcast::<Error>() {
+            Ok(error) => return *error,
+            Err(error) => error,
+        };
+        let error = match error.downcast::<Cancelled>() {
+            Ok(cancelled) => return Error::Cancelled(*cancelled),
+            Err(error) => error,
+        };
+        match error.downcast::<std::io::Error>() {
+            Ok(error) => (*error).into(),
+            Err(error) => Error::Io(std::io::Error::other(error)),
+        }
+    }
+}
+
+/// As from a box of the error.
+#[cfg(feature = "anyhow")]
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        let error = match error.downcast::<Error>() {
+            Ok(error) => return error,
+            Err(error) => error,
+        };
+        let error = match error.downcast::<Cancelled>() {
+            Ok(cancelled) => return Error::Cancelled(cancelled),
+            Err(error) => error,
+        };
+        match error.downcast::<std::io::Error>() {
+            Ok(error) => error.into(),
+            Err(error) => Error::Io(std::io::Error::other(error)),
+        }
+    }
+}
+
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
         Error::Io(kind.into())

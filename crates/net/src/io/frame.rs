@@ -246,8 +246,10 @@ impl<W: Write> FrameWriter<W> {
             self.last_end = end;
         }
         let is_inside = self.out > self.last_end;
-        if self.out == self.buffer.len() {
-            self.buffer.clear();
+        if !is_inside {
+            // What is out need not be kept, also if a flush is cut between frames again and again.
+            self.buffer.drain(..self.out);
+            self.ends.iter_mut().for_each(|end| *end -= self.out);
             self.out = 0;
             self.last_end = 0;
         }
