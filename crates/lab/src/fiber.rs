@@ -1,23 +1,70 @@
 //! Polls on stacks of their own, so that one can be left in the middle while others run.
 //!
-//! A [`start`]ed poll runs until it is over or [`leave`]s its stack; [`go_on`] returns to it. All
-//! of that happens on one thread: a fiber is a stack, not a thread. Stacks are kept for the polls
-//! that follow.
+//! A poll runs until it is over or [`leave`]s its stack; later somebody returns to it. All of that
+//! happens on one thread: a fiber is a stack, not a thread. Stacks are kept for the polls that
+//! follow.
+//!
+//! A single poll is [`start`]ed, and [`go_on`] returns to it. Where many follow each other, whoever
+//! chooses them is on a fiber, too: it [walks](Walk) from one poll to the next without a change of
+//! stacks, until a poll is left or one is to go on that was. Only then it returns to who has had it
+//! [`walk`], who goes on with another fiber.
 //!
 //! Where there are no such stacks (WebAssembly, Miri) a poll runs on the caller's and cannot be
 //! left.
 //!
-//! # Rule
-//! 1. [`RUNNING`] is set by the body of a fiber to a handle that lives as long as the body, and
-//!    only while that runs on its stack: [`resume`](imp::resume) puts back what was there before
-//!    when the body leaves the stack, and sets it again when it returns.
+//! # Rules
+//! 1. [`RUNNING`] is set by [`Stack::run`] to a handle that lives as long as the body of the fiber,
+//!    and only while a poll runs on its stack: [`leave`] takes it away before the stack is left and
+//!    sets it again when it is returned to.
+//! 2. A walker outlives every visit to a fiber on which it walks. [`walk`] borrows it while it is
+//!    there. A poll that was left is known to its walker only: whoever returns to it is the walker
+//!    again, in another [`walk`] or by [`go_on`], which it calls by itself.
+
+/// Where polls run that follow each other.
+pub(crate) trait Walk {
+    /// Polls one task after another on this stack. It returns where another fiber is to go on, or
+    /// none; and after a poll that it has not begun by this walk, or not on a fiber.
+    fn walk_here(&self, stack: Stack<'_>);
+}
+
+/// What became of a walk.
+pub(crate) enum Rest {
+    /// The walker has returned.
+    Over,
+    /// A poll was left on this fiber.
+    Left(u32),
+}
 
 #[cfg(any(target_family = "wasm", miri))]
 mod imp {
+    use std::marker::PhantomData;
+
     use asx_runtime::Begun;
+
+    use super::{Rest, Walk};
 
     /// Whether polls can be left here.
     pub(crate) const EXISTS: bool = false;
+
+    /// The caller's.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Stack<'a>(PhantomData<&'a ()>);
+
+    impl Stack<'_> {
+        pub(crate) fn is_fiber(self) -> bool {
+            false
+        }
+
+        pub(crate) fn run(self, begun: Begun) {
+            begun.run();
+        }
+    }
+
+    pub(crate) struct AtPoints;
+
+    pub(crate) fn at_points() -> AtPoints {
+        AtPoints
+    }
 
     pub(crate) fn start(begun: Begun) -> Option<u32> {
         begun.run();
@@ -26,6 +73,11 @@ mod imp {
 
     pub(crate) fn go_on(_: u32) -> Option<u32> {
         None
+    }
+
+    pub(crate) fn walk(_: Option<u32>, walker: &(impl Walk + 'static)) -> Rest {
+        walker.walk_here(Stack(PhantomData));
+        Rest::Over
     }
 
     pub(crate) fn leave() {}
@@ -47,6 +99,8 @@ mod imp {
     use corosensei::stack::DefaultStack;
     use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+    use super::{Rest, Walk};
+
     /// Whether polls can be left here.
     pub(crate) const EXISTS: bool = true;
 
@@ -56,81 +110,139 @@ mod imp {
     /// So many polls can be left at once; the others run through.
     const MOST: usize = 4096;
 
-    /// Why a poll has left its stack.
-    enum Rest {
-        /// It is over, and the stack can have another.
+    /// Why a stack was left.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Why {
+        /// Its work is over, and it can have another.
         Over,
         /// It is to go on later.
         Left,
     }
 
-    type Handle = Yielder<Option<Begun>, Rest>;
-
-    struct Fiber {
-        coroutine: Coroutine<Option<Begun>, Rest, ()>,
-        /// Its handle while it does not run; null before it ran first.
-        handle: *const Handle,
+    /// What a fiber does.
+    enum Work {
+        /// One poll.
+        Poll(Begun),
+        /// As many as somebody wants.
+        Walk(*const dyn Walk),
+        /// It goes on with what it did.
+        Same,
+        /// It ends.
+        End,
     }
 
-    /// All fibers of a thread, by number, if they do not run; and which of them have no poll.
+    type Handle = Yielder<Work, Why>;
+
+    type Fiber = Coroutine<Work, Why, ()>;
+
+    /// All fibers of a thread, by number, if they do not run; and which of them have no work.
     struct Fibers {
-        all: Vec<Option<Fiber>>,
+        all: Vec<Option<Box<Fiber>>>,
         idle: Vec<u32>,
     }
 
     thread_local! {
-        /// The handle of the fiber that runs; null if none does.
+        /// The handle of the fiber on which a poll runs; null if none does.
         static RUNNING: Cell<*const Handle> = const { Cell::new(ptr::null()) };
-        /// Without a destructor: [`forget`] ends those without a poll.
+        /// Without a destructor: [`forget`] ends those without work.
         static FIBERS: RefCell<ManuallyDrop<Fibers>> =
             const { RefCell::new(ManuallyDrop::new(Fibers { all: Vec::new(), idle: Vec::new() })) };
     }
 
-    /// A fiber runs. What was before is again when this is dropped, by a panic too: the handle of a
-    /// fiber that a panic has ended is of no use to anybody.
-    struct Entered {
-        outer: *const Handle,
+    /// Where polls run: on a fiber, or on the caller's stack if there is none.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Stack<'a>(Option<&'a Handle>);
+
+    impl Stack<'_> {
+        pub(crate) fn is_fiber(self) -> bool {
+            self.0.is_some()
+        }
+
+        /// Runs a poll here.
+        #[inline]
+        pub(crate) fn run(self, begun: Begun) {
+            let handle = self.0.map_or(ptr::null(), ptr::from_ref);
+            let _running = Running(RUNNING.replace(handle));
+            begun.run();
+        }
+    }
+
+    /// What was running is again when this is dropped, by a panic too.
+    struct Running(*const Handle);
+
+    impl Drop for Running {
+        #[inline]
+        fn drop(&mut self) {
+            RUNNING.set(self.0);
+        }
+    }
+
+    /// Polls of this thread can be left at points, until this is dropped, by a panic too.
+    pub(crate) struct AtPoints {
+        _outer: Running,
         points: bool,
     }
 
-    impl Entered {
-        fn new(handle: *const Handle) -> Entered {
-            let outer = RUNNING.replace(handle);
-            Entered { outer, points: pausing::set_points(true) }
+    impl Drop for AtPoints {
+        fn drop(&mut self) {
+            pausing::set_points(self.points);
         }
     }
 
-    impl Drop for Entered {
-        fn drop(&mut self) {
-            RUNNING.set(self.outer);
-            pausing::set_points(self.points);
-        }
+    /// For who is about to enter fibers. Whatever was running waits for it.
+    pub(crate) fn at_points() -> AtPoints {
+        let outer = Running(RUNNING.replace(ptr::null()));
+        AtPoints { _outer: outer, points: pausing::set_points(true) }
     }
 
     /// Runs a poll on a stack of its own: nothing if it is over, the number of its fiber if it was
     /// left.
     pub(crate) fn start(begun: Begun) -> Option<u32> {
+        let _points = at_points();
         let Some(number) = idle().or_else(new) else {
             begun.run();
             return None;
         };
-        resume(number, Some(begun))
+        left(enter(number, Work::Poll(begun)))
     }
 
     /// Returns to a poll that was left; the same.
     pub(crate) fn go_on(number: u32) -> Option<u32> {
-        resume(number, None)
+        let _points = at_points();
+        left(enter(number, Work::Same))
     }
 
-    /// Leaves the stack of the poll that runs here, until somebody [goes on](go_on) with it. Where
-    /// no fiber runs it does nothing.
+    /// Returns to the poll that was left on this fiber, or else has the walker begin on one that
+    /// has no work. To be called with [`at_points`].
+    pub(crate) fn walk(number: Option<u32>, walker: &(impl Walk + 'static)) -> Rest {
+        if let Some(number) = number {
+            return enter(number, Work::Same);
+        }
+        let Some(number) = idle().or_else(new) else {
+            walker.walk_here(Stack(None));
+            return Rest::Over;
+        };
+        enter(number, Work::Walk(ptr::from_ref(walker)))
+    }
+
+    fn left(rest: Rest) -> Option<u32> {
+        match rest {
+            Rest::Over => None,
+            Rest::Left(number) => Some(number),
+        }
+    }
+
+    /// Leaves the stack of the poll that runs here, until somebody goes on with it. Where no fiber
+    /// runs it does nothing.
     pub(crate) fn leave() {
+        let running = RUNNING.replace(ptr::null());
         // SAFETY: rule 1.
-        if let Some(handle) = unsafe { RUNNING.get().as_ref() } {
+        if let Some(handle) = unsafe { running.as_ref() } {
             let left = pausing::leave_poll();
-            handle.suspend(Rest::Left);
+            handle.suspend(Why::Left);
             // SAFETY: it is this poll that was left, and whoever goes on with it is in none.
             unsafe { pausing::return_to_poll(left) };
+            RUNNING.set(running);
         }
     }
 
@@ -142,11 +254,13 @@ mod imp {
         is_running() && !std::thread::panicking() && others()
     }
 
-    /// Whether the caller is on the stack of a fiber.
+    /// Whether the caller is on the stack of a fiber, in a poll.
+    #[inline]
     pub(crate) fn is_running() -> bool {
         !RUNNING.get().is_null()
     }
 
+    #[inline]
     fn idle() -> Option<u32> {
         FIBERS.with_borrow_mut(|fibers| fibers.idle.pop())
     }
@@ -158,33 +272,41 @@ mod imp {
             return None;
         }
         let stack = DefaultStack::new(STACK).ok()?;
-        let coroutine = Coroutine::with_stack(stack, |handle: &Handle, mut work| {
-            RUNNING.set(handle);
-            while let Some(begun) = work {
-                Begun::run(begun);
-                work = handle.suspend(Rest::Over);
-            }
-        });
-        let fiber = Fiber { coroutine, handle: ptr::null() };
+        let fiber = Box::new(Coroutine::with_stack(stack, body));
         FIBERS.with_borrow_mut(|fibers| fibers.all.push(Some(fiber)));
         u32::try_from(number).ok()
     }
 
-    fn resume(number: u32, work: Option<Begun>) -> Option<u32> {
+    /// What is on the stack of a fiber, below everything else.
+    fn body(handle: &Handle, mut work: Work) {
+        let stack = Stack(Some(handle));
+        loop {
+            match work {
+                Work::Poll(begun) => stack.run(begun),
+                // SAFETY: rule 2.
+                Work::Walk(walker) => unsafe { &*walker }.walk_here(stack),
+                Work::Same => {}
+                Work::End => return,
+            }
+            work = handle.suspend(Why::Over);
+        }
+    }
+
+    /// Goes to a fiber, until it is left.
+    #[inline]
+    fn enter(number: u32, work: Work) -> Rest {
         let at = number as usize;
-        let mut fiber = FIBERS.with_borrow_mut(|fibers| fibers.all[at].take())?;
-        let entered = Entered::new(fiber.handle);
-        let rest = fiber.coroutine.resume(work);
-        fiber.handle = RUNNING.get();
-        drop(entered);
-        let is_left = matches!(rest, CoroutineResult::Yield(Rest::Left));
+        let fiber = FIBERS.with_borrow_mut(|fibers| fibers.all[at].take());
+        let Some(mut fiber) = fiber else { return Rest::Over };
+        let is_left = matches!(fiber.resume(work), CoroutineResult::Yield(Why::Left));
         FIBERS.with_borrow_mut(|fibers| {
             fibers.all[at] = Some(fiber);
-            if !is_left {
-                fibers.idle.push(number);
+            if is_left {
+                return Rest::Left(number);
             }
-        });
-        is_left.then_some(number)
+            fibers.idle.push(number);
+            Rest::Over
+        })
     }
 
     /// Gives back the stacks of this thread, if no poll is left on one of them.
@@ -198,13 +320,12 @@ mod imp {
             list
         });
         for mut fiber in fibers.into_iter().flatten() {
-            let _entered = Entered::new(fiber.handle);
             // Nothing to do: its body returns.
-            fiber.coroutine.resume(None);
+            fiber.resume(Work::End);
         }
     }
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub(crate) use imp::can_wait;
-pub(crate) use imp::{EXISTS, forget, go_on, is_running, leave, start};
+pub(crate) use imp::{EXISTS, Stack, at_points, forget, go_on, is_running, leave, start, walk};
