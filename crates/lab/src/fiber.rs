@@ -19,6 +19,10 @@
 //! 2. A walker outlives every visit to a fiber on which it walks. [`walk`] borrows it while it is
 //!    there. A poll that was left is known to its walker only: whoever returns to it is the walker
 //!    again, in another [`walk`] or by [`go_on`], which it calls by itself.
+//! 3. A stack lives until [`forget`] frees it, or a panic that comes out of it. It is in the list of
+//!    those without work, or it is entered, or there is one [`Fiber`] for it, which is neither
+//!    copied nor used on another thread: who keeps one keeps it for this thread
+//!    ([`Own`](crate::thread_bound::Own)).
 
 /// Where polls run that follow each other.
 pub(crate) trait Walk {
@@ -32,7 +36,7 @@ pub(crate) enum Rest {
     /// The walker has returned.
     Over,
     /// A poll was left on this fiber.
-    Left(u32),
+    Left(Fiber),
 }
 
 #[cfg(any(target_family = "wasm", miri))]
@@ -60,22 +64,25 @@ mod imp {
         }
     }
 
+    /// There is none.
+    pub(crate) enum Fiber {}
+
     pub(crate) struct AtPoints;
 
     pub(crate) fn at_points() -> AtPoints {
         AtPoints
     }
 
-    pub(crate) fn start(begun: Begun) -> Option<u32> {
+    pub(crate) fn start(begun: Begun) -> Option<Fiber> {
         begun.run();
         None
     }
 
-    pub(crate) fn go_on(_: u32) -> Option<u32> {
-        None
+    pub(crate) fn go_on(fiber: Fiber) -> Option<Fiber> {
+        match fiber {}
     }
 
-    pub(crate) fn walk(_: Option<u32>, walker: &(impl Walk + 'static)) -> Rest {
+    pub(crate) fn walk(_: Option<Fiber>, walker: &(impl Walk + 'static)) -> Rest {
         walker.walk_here(Stack(PhantomData));
         Rest::Over
     }
@@ -92,8 +99,8 @@ mod imp {
 #[cfg(not(any(target_family = "wasm", miri)))]
 mod imp {
     use std::cell::{Cell, RefCell};
-    use std::mem::ManuallyDrop;
-    use std::ptr;
+    use std::mem::{self, ManuallyDrop};
+    use std::ptr::{self, NonNull};
 
     use asx_runtime::{Begun, pausing};
     use corosensei::stack::DefaultStack;
@@ -133,20 +140,22 @@ mod imp {
 
     type Handle = Yielder<Work, Why>;
 
-    type Fiber = Coroutine<Work, Why, ()>;
+    type Body = Coroutine<Work, Why, ()>;
 
-    /// All fibers of a thread, by number, if they do not run; and which of them have no work.
-    struct Fibers {
-        all: Vec<Option<Box<Fiber>>>,
-        idle: Vec<u32>,
-    }
+    /// A fiber on which a poll was left, or that has no work. One that is dropped is left for ever.
+    pub(crate) struct Fiber(NonNull<Body>);
+
+    // SAFETY: rule 3.
+    unsafe impl Send for Fiber {}
 
     thread_local! {
         /// The handle of the fiber on which a poll runs; null if none does.
         static RUNNING: Cell<*const Handle> = const { Cell::new(ptr::null()) };
-        /// Without a destructor: [`forget`] ends those without work.
-        static FIBERS: RefCell<ManuallyDrop<Fibers>> =
-            const { RefCell::new(ManuallyDrop::new(Fibers { all: Vec::new(), idle: Vec::new() })) };
+        /// How many fibers there are.
+        static COUNT: Cell<usize> = const { Cell::new(0) };
+        /// Those without work. Without a destructor: [`forget`] ends them.
+        static IDLE: RefCell<ManuallyDrop<Vec<Fiber>>> =
+            const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     }
 
     /// Where polls run: on a fiber, or on the caller's stack if there is none.
@@ -195,40 +204,40 @@ mod imp {
         AtPoints { _outer: outer, points: pausing::set_points(true) }
     }
 
-    /// Runs a poll on a stack of its own: nothing if it is over, the number of its fiber if it was
-    /// left.
-    pub(crate) fn start(begun: Begun) -> Option<u32> {
+    /// Runs a poll on a stack of its own: nothing if it is over, its fiber if it was left.
+    pub(crate) fn start(begun: Begun) -> Option<Fiber> {
         let _points = at_points();
-        let Some(number) = idle().or_else(new) else {
+        let Some(fiber) = idle() else {
             begun.run();
             return None;
         };
-        left(enter(number, Work::Poll(begun)))
+        left(fiber.enter(Work::Poll(begun)))
     }
 
     /// Returns to a poll that was left; the same.
-    pub(crate) fn go_on(number: u32) -> Option<u32> {
+    pub(crate) fn go_on(fiber: Fiber) -> Option<Fiber> {
         let _points = at_points();
-        left(enter(number, Work::Same))
+        left(fiber.enter(Work::Same))
     }
 
     /// Returns to the poll that was left on this fiber, or else has the walker begin on one that
     /// has no work. To be called with [`at_points`].
-    pub(crate) fn walk(number: Option<u32>, walker: &(impl Walk + 'static)) -> Rest {
-        if let Some(number) = number {
-            return enter(number, Work::Same);
+    #[inline]
+    pub(crate) fn walk(fiber: Option<Fiber>, walker: &(impl Walk + 'static)) -> Rest {
+        if let Some(fiber) = fiber {
+            return fiber.enter(Work::Same);
         }
-        let Some(number) = idle().or_else(new) else {
+        let Some(fiber) = idle() else {
             walker.walk_here(Stack(None));
             return Rest::Over;
         };
-        enter(number, Work::Walk(ptr::from_ref(walker)))
+        fiber.enter(Work::Walk(ptr::from_ref(walker)))
     }
 
-    fn left(rest: Rest) -> Option<u32> {
+    fn left(rest: Rest) -> Option<Fiber> {
         match rest {
             Rest::Over => None,
-            Rest::Left(number) => Some(number),
+            Rest::Left(fiber) => Some(fiber),
         }
     }
 
@@ -250,7 +259,7 @@ mod imp {
     /// others have: else nobody else here holds what it waits for.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     pub(crate) fn can_wait() -> bool {
-        let others = || FIBERS.with_borrow(|it| it.all.len() - it.idle.len() > 1);
+        let others = || COUNT.get() - IDLE.with_borrow(|idle| idle.len()) > 1;
         is_running() && !std::thread::panicking() && others()
     }
 
@@ -260,21 +269,20 @@ mod imp {
         !RUNNING.get().is_null()
     }
 
+    /// One without work, if there can be any more.
     #[inline]
-    fn idle() -> Option<u32> {
-        FIBERS.with_borrow_mut(|fibers| fibers.idle.pop())
+    fn idle() -> Option<Fiber> {
+        IDLE.with_borrow_mut(|idle| idle.pop()).or_else(new)
     }
 
     #[cold]
-    fn new() -> Option<u32> {
-        let number = FIBERS.with_borrow(|fibers| fibers.all.len());
-        if number >= MOST {
+    fn new() -> Option<Fiber> {
+        if COUNT.get() >= MOST {
             return None;
         }
         let stack = DefaultStack::new(STACK).ok()?;
-        let fiber = Box::new(Coroutine::with_stack(stack, body));
-        FIBERS.with_borrow_mut(|fibers| fibers.all.push(Some(fiber)));
-        u32::try_from(number).ok()
+        COUNT.set(COUNT.get() + 1);
+        Some(Fiber(NonNull::from(Box::leak(Box::new(Coroutine::with_stack(stack, body))))))
     }
 
     /// What is on the stack of a fiber, below everything else.
@@ -292,40 +300,53 @@ mod imp {
         }
     }
 
-    /// Goes to a fiber, until it is left.
-    #[inline]
-    fn enter(number: u32, work: Work) -> Rest {
-        let at = number as usize;
-        let fiber = FIBERS.with_borrow_mut(|fibers| fibers.all[at].take());
-        let Some(mut fiber) = fiber else { return Rest::Over };
-        let is_left = matches!(fiber.resume(work), CoroutineResult::Yield(Why::Left));
-        FIBERS.with_borrow_mut(|fibers| {
-            fibers.all[at] = Some(fiber);
-            if is_left {
-                return Rest::Left(number);
+    impl Fiber {
+        /// Goes there, until it is left.
+        #[inline]
+        fn enter(self, work: Work) -> Rest {
+            let freed = FreedByPanic(self.0);
+            // SAFETY: rule 3.
+            let rest = unsafe { &mut *self.0.as_ptr() }.resume(work);
+            mem::forget(freed);
+            if matches!(rest, CoroutineResult::Yield(Why::Left)) {
+                return Rest::Left(self);
             }
-            fibers.idle.push(number);
+            IDLE.with_borrow_mut(|idle| idle.push(self));
             Rest::Over
-        })
+        }
+    }
+
+    /// A stack that is of no use to anybody after a panic came out of it.
+    struct FreedByPanic(NonNull<Body>);
+
+    impl Drop for FreedByPanic {
+        fn drop(&mut self) {
+            // SAFETY: rule 3: it is entered, and so nobody else has it.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+        }
     }
 
     /// Gives back the stacks of this thread, if no poll is left on one of them.
     pub(crate) fn forget() {
-        let fibers = FIBERS.with_borrow_mut(|fibers| {
-            let is_idle = fibers.idle.len() == fibers.all.len();
-            let list = if is_idle { std::mem::take(&mut fibers.all) } else { Vec::new() };
-            if is_idle {
-                fibers.idle.clear();
-            }
-            list
+        let is_idle = |idle: &Vec<Fiber>| idle.len() == COUNT.get();
+        let fibers = IDLE.with_borrow_mut(|idle| match is_idle(idle) {
+            true => mem::take(&mut **idle),
+            false => Vec::new(),
         });
-        for mut fiber in fibers.into_iter().flatten() {
-            // Nothing to do: its body returns.
-            fiber.resume(Work::End);
+        if !fibers.is_empty() {
+            COUNT.set(0);
+        }
+        for Fiber(body) in fibers {
+            // SAFETY: rule 3: they were in the list.
+            let mut body = unsafe { Box::from_raw(body.as_ptr()) };
+            // Nothing to do: it returns.
+            body.resume(Work::End);
         }
     }
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 pub(crate) use imp::can_wait;
-pub(crate) use imp::{EXISTS, Stack, at_points, forget, go_on, is_running, leave, start, walk};
+pub(crate) use imp::{
+    EXISTS, Fiber, Stack, at_points, forget, go_on, is_running, leave, start, walk,
+};

@@ -25,6 +25,7 @@ use asx_runtime::{Host, Runnable, footprint};
 
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
+use crate::fiber::Fiber;
 use crate::machine::Plan;
 use crate::net::{Driver, SimNet, is_carrier};
 use crate::signal::Signal;
@@ -132,7 +133,7 @@ pub(crate) struct State {
     /// Who goes on, if that was chosen when a poll was left; and on which fiber, if that one was
     /// left, too.
     next: Option<TaskPath>,
-    fiber: Option<u32>,
+    fiber: Option<Fiber>,
     /// How often that may be while others could be polled: 0 if all go in turns.
     in_a_row: u32,
     /// Whether a task was held back in this run, for the sake of the others.

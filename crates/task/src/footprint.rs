@@ -12,8 +12,8 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, begin, end, end_unnoted, forget, has_touched, is_alarmed, is_endless, is_thread, point,
-    set_alarm, take_endless, take_yielded, this_thread, touch,
+    Access, begin, begin_same, end, end_unnoted, forget, has_touched, is_alarmed, is_endless,
+    is_thread, point, set_alarm, take_endless, take_yielded, this_thread, touch,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{is_on, set_pause, yields};
@@ -247,6 +247,16 @@ mod on {
             poll.on.set(false);
             poll.made.get()
         })
+    }
+
+    /// A step of the poll is over of which nobody wanted to know what it touched, and the next one
+    /// begins.
+    pub fn begin_same() {
+        POLL.with(|poll| {
+            poll.uses.set(0);
+            poll.yielded.set(false);
+            poll.touched.set(false);
+        });
     }
 
     /// The number of the calling thread, from 1, which no other ever has. Whoever is asked for

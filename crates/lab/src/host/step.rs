@@ -11,7 +11,7 @@ use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::{Points, TaskPath};
-use crate::fiber::{self, Rest, Stack, Walk};
+use crate::fiber::{self, Fiber, Rest, Stack, Walk};
 use crate::machine::Plan;
 use crate::net::is_carrier;
 use crate::panic_hook;
@@ -136,6 +136,7 @@ impl LabHost {
 
     /// The same if polls can be left at [points](LabHost::pause_at_point): from one fiber to
     /// another.
+    #[inline(never)]
     fn walk_points<'a>(
         &self,
         cell: &'a RefCell<State>,
@@ -162,7 +163,7 @@ impl LabHost {
 
     /// The poll of the current task was left on a fiber, for another that was chosen at a point, or
     /// else where it waits for a lock, or as there is more to the step.
-    fn leave(&self, state: &mut State, fiber: u32) {
+    fn leave(&self, state: &mut State, fiber: Fiber) {
         let at = state.current as usize;
         self.listen(state);
         match state.next {
@@ -227,37 +228,60 @@ impl LabHost {
     }
 
     /// A task that is polled is before or after an operation: others may go, if the strategy says
-    /// so. In plain steps it is asked here, as nearly always the same task goes on.
+    /// so.
+    #[inline(always)]
     pub(super) fn pause_at_point(&self) {
-        if !fiber::is_running() {
-            return;
+        // In this order: whoever returns to this poll has nothing else to return from.
+        if fiber::is_running() && self.is_left_at_point() {
+            fiber::leave();
         }
-        let Some(mut state) = self.state.here() else { return };
+    }
+
+    /// Whether others go. In plain steps the strategy is asked here, as nearly always the same task
+    /// goes on.
+    #[inline(never)]
+    fn is_left_at_point(&self) -> bool {
+        let Some(mut state) = self.state.here() else { return false };
         let is_seen = state.plan.points == Points::All || footprint::has_touched();
         if !state.asks || state.current == 0 || !is_seen || state.points >= MOST_POINTS {
-            return;
+            return false;
         }
         state.points += 1;
         state.unblock();
         let at = state.current as usize;
         let path = TaskPath(state.tasks[at].path);
-        if state.is_plain && !footprint::is_alarmed() {
-            state.end_plain_step(at, self.timed.load(Relaxed));
+        if !state.is_plain || footprint::is_alarmed() {
             state.enabled.push(path);
-            let next = state.take_chosen();
-            if next == path {
-                let made = state.tasks[at].made;
-                let notes = state.notes();
-                drop(state);
-                footprint::begin(path.0, made, notes);
-                return;
-            }
-            state.next = Some(next);
-        } else {
-            state.enabled.push(path);
+            return true;
         }
-        drop(state);
-        fiber::leave();
+        if state.watched {
+            return self.is_left_if_watched(&mut state, at, path);
+        }
+        state.walked += 1;
+        state.enabled.push(path);
+        let next = state.take_chosen();
+        if next == path {
+            footprint::begin_same();
+            return false;
+        }
+        state.tasks[at].made = footprint::end_unnoted();
+        state.next = Some(next);
+        true
+    }
+
+    /// The same if somebody is told of each step.
+    #[inline(never)]
+    fn is_left_if_watched(&self, state: &mut State, at: usize, path: TaskPath) -> bool {
+        state.end_plain_step(at, self.timed.load(Relaxed));
+        state.enabled.push(path);
+        let next = state.take_chosen();
+        let is_same = next == path;
+        if is_same {
+            footprint::begin(path.0, state.tasks[at].made, state.is_of_interest());
+        } else {
+            state.next = Some(next);
+        }
+        !is_same
     }
 
     /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
@@ -309,12 +333,13 @@ impl LabHost {
         footprint::begin(path.0, made, notes);
         self.pulse.begin(id);
         let left = self.poll(turn, dispatch);
+        let is_over = left.is_none();
         self.pulse.end();
         let mut state = self.state();
         self.listen(&mut state);
         state.set_left(id as usize, left);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
-        if left.is_none() {
+        if is_over {
             state.vacate(id as usize);
         }
         state.current = 0;
@@ -344,7 +369,7 @@ impl LabHost {
 
     /// Polls a task, or goes on with its poll: the fiber on which it was left, if it was.
     /// `dispatch`: if it was the law that chose.
-    fn poll(&self, turn: Resume, dispatch: Option<Dispatch>) -> Option<u32> {
+    fn poll(&self, turn: Resume, dispatch: Option<Dispatch>) -> Option<Fiber> {
         let entry = match turn {
             Resume::Left(fiber) => return fiber::go_on(fiber),
             Resume::Entry(entry) => entry,
@@ -436,7 +461,7 @@ enum Resume {
     /// With a poll.
     Entry(Runnable),
     /// With the poll that was left on this fiber.
-    Left(u32),
+    Left(Fiber),
 }
 
 /// A task that is about to be polled.
@@ -491,7 +516,7 @@ impl State {
 
     /// The poll of a task is over, or was left on a fiber: at a point, if it can go on, or where it
     /// waits for a lock that another holds whose poll was left.
-    fn set_left(&mut self, at: usize, left: Option<u32>) {
+    fn set_left(&mut self, at: usize, left: Option<Fiber>) {
         let known = &mut self.tasks[at];
         known.fiber = left;
         if let Some(word) = std_locks::take_waits_for() {
@@ -604,7 +629,7 @@ impl State {
     }
 
     /// Asks the strategy.
-    #[inline]
+    #[inline(always)]
     fn ask(&mut self) -> usize {
         let count = self.choice();
         let enabled = &self.enabled[..count];
