@@ -125,6 +125,25 @@ mod tests {
         assert_eq!(end(|_| panic!("nobody asked")), 5);
         forget();
     }
+
+    /// Of the same task: its uses are counted anew, and what it has made is not.
+    #[test]
+    fn the_next_step_of_a_poll_has_used_nothing() {
+        begin(9, 5, false);
+        Object::new().write();
+        yields();
+        assert!(has_touched());
+        begin_same();
+        assert!(!has_touched() && !take_yielded());
+        for _ in 0..3 {
+            // Too much for one step.
+            (0..1 << 17).for_each(|_| touch(1, false));
+            point();
+            begin_same();
+        }
+        assert_eq!(end_unnoted(), 6);
+        forget();
+    }
 }
 
 #[cfg(feature = "lab")]
