@@ -19,8 +19,8 @@
 //! 2. A walker outlives every visit to a fiber on which it walks. [`walk`] borrows it while it is
 //!    there. A poll that was left is known to its walker only: whoever returns to it is the walker
 //!    again, in another [`walk`] or by [`go_on`], which it calls by itself.
-//! 3. A stack lives until [`forget`] frees it, or a panic that comes out of it. It is in the list of
-//!    those without work, or it is entered, or there is one [`Fiber`] for it, which is neither
+//! 3. A stack lives until [`forget`] frees it, or a panic that comes out of it. It is in the list
+//!    of those without work, or it is entered, or there is one [`Fiber`] for it, which is neither
 //!    copied nor used on another thread: who keeps one keeps it for this thread
 //!    ([`Own`](crate::thread_bound::Own)).
 
@@ -31,21 +31,13 @@ pub(crate) trait Walk {
     fn walk_here(&self, stack: Stack<'_>);
 }
 
-/// What became of a walk.
-pub(crate) enum Rest {
-    /// The walker has returned.
-    Over,
-    /// A poll was left on this fiber.
-    Left(Fiber),
-}
-
 #[cfg(any(target_family = "wasm", miri))]
 mod imp {
     use std::marker::PhantomData;
 
     use asx_runtime::Begun;
 
-    use super::{Rest, Walk};
+    use super::Walk;
 
     /// Whether polls can be left here.
     pub(crate) const EXISTS: bool = false;
@@ -82,9 +74,9 @@ mod imp {
         match fiber {}
     }
 
-    pub(crate) fn walk(_: Option<Fiber>, walker: &(impl Walk + 'static)) -> Rest {
+    pub(crate) fn walk(_: Option<Fiber>, walker: &(impl Walk + 'static)) -> Option<Fiber> {
         walker.walk_here(Stack(PhantomData));
-        Rest::Over
+        None
     }
 
     pub(crate) fn leave() {}
@@ -106,7 +98,7 @@ mod imp {
     use corosensei::stack::DefaultStack;
     use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-    use super::{Rest, Walk};
+    use super::Walk;
 
     /// Whether polls can be left here.
     pub(crate) const EXISTS: bool = true;
@@ -211,34 +203,28 @@ mod imp {
             begun.run();
             return None;
         };
-        left(fiber.enter(Work::Poll(begun)))
+        fiber.enter(Work::Poll(begun))
     }
 
     /// Returns to a poll that was left; the same.
     pub(crate) fn go_on(fiber: Fiber) -> Option<Fiber> {
         let _points = at_points();
-        left(fiber.enter(Work::Same))
+        fiber.enter(Work::Same)
     }
 
     /// Returns to the poll that was left on this fiber, or else has the walker begin on one that
-    /// has no work. To be called with [`at_points`].
+    /// has no work: nothing if the walker has returned, the fiber if a poll was left. To be called
+    /// with [`at_points`].
     #[inline]
-    pub(crate) fn walk(fiber: Option<Fiber>, walker: &(impl Walk + 'static)) -> Rest {
+    pub(crate) fn walk(fiber: Option<Fiber>, walker: &(impl Walk + 'static)) -> Option<Fiber> {
         if let Some(fiber) = fiber {
             return fiber.enter(Work::Same);
         }
         let Some(fiber) = idle() else {
             walker.walk_here(Stack(None));
-            return Rest::Over;
+            return None;
         };
         fiber.enter(Work::Walk(ptr::from_ref(walker)))
-    }
-
-    fn left(rest: Rest) -> Option<Fiber> {
-        match rest {
-            Rest::Over => None,
-            Rest::Left(fiber) => Some(fiber),
-        }
     }
 
     /// Leaves the stack of the poll that runs here, until somebody goes on with it. Where no fiber
@@ -301,18 +287,18 @@ mod imp {
     }
 
     impl Fiber {
-        /// Goes there, until it is left.
+        /// Goes there, until it is left: nothing if its work is over.
         #[inline]
-        fn enter(self, work: Work) -> Rest {
+        fn enter(self, work: Work) -> Option<Fiber> {
             let freed = FreedByPanic(self.0);
             // SAFETY: rule 3.
             let rest = unsafe { &mut *self.0.as_ptr() }.resume(work);
             mem::forget(freed);
             if matches!(rest, CoroutineResult::Yield(Why::Left)) {
-                return Rest::Left(self);
+                return Some(self);
             }
             IDLE.with_borrow_mut(|idle| idle.push(self));
-            Rest::Over
+            None
         }
     }
 

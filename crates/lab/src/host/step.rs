@@ -11,7 +11,7 @@ use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::{Points, TaskPath};
-use crate::fiber::{self, Fiber, Rest, Stack, Walk};
+use crate::fiber::{self, Fiber, Stack, Walk};
 use crate::machine::Plan;
 use crate::net::is_carrier;
 use crate::panic_hook;
@@ -148,9 +148,9 @@ impl LabHost {
         let pause = loop {
             let fiber = state.fiber.take();
             drop(state);
-            let rest = fiber::walk(fiber, self);
+            let left = fiber::walk(fiber, self);
             state = cell.borrow_mut();
-            if let Rest::Left(fiber) = rest {
+            if let Some(fiber) = left {
                 self.leave(&mut state, fiber);
             }
             if let Some(pause) = state.pause.take() {
