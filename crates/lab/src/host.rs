@@ -26,8 +26,10 @@ use asx_runtime::{Host, Runnable};
 
 use crate::coverage::Coverage;
 use crate::explore::{Access, Decision, Decisions, Point, Strategy, TaskPath};
+use crate::fiber::Fiber;
 use crate::machine::Plan;
 use crate::net::{Driver, SimNet, is_carrier};
+use crate::signal::Signal;
 use crate::std_locks::{self, Word};
 use crate::thread_bound::Own;
 use crate::watch::{Pulse, TaskList};
@@ -72,6 +74,8 @@ pub(crate) struct LabHost {
     timed: AtomicBool,
     state: Own<State>,
     pulse: Arc<Pulse>,
+    /// Says that the root has something to look at.
+    signal: Signal,
     /// Whether there is something in `late`: this is looked at after each poll, the lock is not.
     called: AtomicBool,
     /// Whether another thread has woken what could run already.
@@ -115,6 +119,8 @@ pub(crate) struct State {
     is_plain: bool,
     /// Whether the strategy is told of steps.
     told: bool,
+    /// Whether it is, or what they touch is written down.
+    watched: bool,
     /// The task that was polled last, and how often in a row.
     streak: (u64, u32),
     /// While plain steps are taken: how many there were, and how many more polls may begin.
@@ -124,8 +130,13 @@ pub(crate) struct State {
     begins: bool,
     /// Steps of this run after which the poll was not over.
     pub(crate) points: u64,
-    /// Who goes on, if that was chosen when a poll was left.
+    /// Whether they are taken by a walk now, and why that goes no further.
+    walks: bool,
+    pause: Option<Pause>,
+    /// Who goes on, if that was chosen when a poll was left; and on which fiber, if that one was
+    /// left, too.
     next: Option<TaskPath>,
+    fiber: Option<Fiber>,
     /// How often that may be while others could be polled: 0 if all go in turns.
     in_a_row: u32,
     /// Whether a task was held back in this run, for the sake of the others.
@@ -202,6 +213,7 @@ impl LabHost {
             timed: AtomicBool::new(false),
             state: Own::new(state),
             pulse,
+            signal: Signal::new(),
             called: AtomicBool::new(false),
             elsewhere: AtomicBool::new(false),
             late: Mutex::default(),
@@ -213,6 +225,11 @@ impl LabHost {
     /// The network.
     pub(crate) fn net_of_lab(&self) -> &SimNet {
         &self.net
+    }
+
+    /// Says that the root has something to look at.
+    pub(crate) fn signal(&self) -> &Signal {
+        &self.signal
     }
 
     /// The state, on the machine's thread.
@@ -240,13 +257,15 @@ impl LabHost {
         state.carriers.clear();
         state.old = 0;
         state.told = strategy.as_ref().is_some_and(|it| it.watches());
+        state.watched = state.told || plan.trail;
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
         state.plan = plan;
         state.is_disturbed = false;
         state.faults.made.clear();
         state.faults.count = 0;
-        state.next = None;
+        (state.next, state.fiber, state.pause) = (None, None, None);
+        state.walks = false;
         state.points = 0;
         (state.streak, state.in_a_row) = ((0, 0), plan.points.times(IN_A_ROW));
         state.held_back = false;

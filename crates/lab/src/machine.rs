@@ -104,8 +104,6 @@ impl Plan {
 
 pub(crate) struct Machine {
     parts: Parts,
-    /// Says that the root has something to look at.
-    signal: Signal,
     /// While events are recorded: how many there were before and after each step.
     moments: Vec<(u64, u64)>,
     /// While events are recorded: what tasks wait for and hold.
@@ -146,13 +144,12 @@ impl Machine {
         let core = Core::new(host.clone(), settings);
         let root = core.root();
         let parts = Parts { host, core, root };
-        let signal = Signal::new();
         let patience = Duration::from_millis(200);
         let moments = Vec::new();
         let wait_log = WaitLog::default();
         let closed = None;
         let taken = 0;
-        Machine { parts, signal, moments, wait_log, closed, taken, patience, _here: PhantomData }
+        Machine { parts, moments, wait_log, closed, taken, patience, _here: PhantomData }
     }
 
     /// Runs a program: how it failed, if it did. The strategy is told how it ended. `judge` gets
@@ -168,7 +165,8 @@ impl Machine {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let Machine { parts, signal, moments, wait_log, closed, taken, patience, .. } = self;
+        let Machine { parts, moments, wait_log, closed, taken, patience, .. } = self;
+        let signal = parts.host.signal();
         parts.host.start(strategy.take(), plan);
         // SAFETY: the program before has ended, with all of its tasks.
         unsafe { parts.core.renumber() };
@@ -664,7 +662,7 @@ impl<'a> Run<'a> {
             return self.take_step(over);
         }
         let most = self.free_until - self.polls();
-        let (steps, pause) = self.parts.host.walk(self.signal, most);
+        let (steps, pause) = self.parts.host.walk(most);
         self.steps += steps;
         match pause {
             Pause::Called => return Taken::Called,

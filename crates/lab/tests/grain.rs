@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use asx::channel::{bounded, unbounded, watch};
-use asx::lab::{Check, Grain, How, check};
+use asx::lab::{Check, Grain, How, Kind, check};
 use asx::sync::Mutex;
 use asx::{Cancelled, Cx};
 
@@ -338,4 +338,36 @@ fn a_cancel_may_come_between_two_operations_that_are_ready() {
     assert!(checked.replay(&found.token).unwrap().failure.is_some(), "{found}");
     let report = check(pair_of_writes).cancel_at_every_await().grain(Grain::Poll).run();
     assert!(report.failure.is_none(), "{report}");
+}
+
+/// A run is over in which polls were left in the middle: each of them ends, and by nobody's choice
+/// others after it.
+#[test]
+fn polls_that_were_left_end_with_a_run_that_is_over() {
+    async fn never_done(cx: Cx) -> Result<(), Cancelled> {
+        let lock = Arc::new(Mutex::new(0));
+        cx.scope(async |s| {
+            for _ in 0..3 {
+                let lock = lock.clone();
+                s.spawn(async move |cx: Cx| {
+                    while *lock.lock(&cx).await? < 1 {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                });
+            }
+            Ok::<_, Cancelled>(())
+        })
+        .await
+    }
+    for how in [How::Random, How::Pct(3), How::Dpor] {
+        for seed in 0..4 {
+            let checked = check(never_done).how(how).grain(Grain::Operation).steps(40).seed(seed);
+            let report = checked.run();
+            let found = report.failure.as_ref().unwrap_or_else(|| panic!("missed: {report}"));
+            assert_eq!(found.failure.finding.kind, Kind::Livelock, "{found}");
+            let again = checked.replay(&found.token).unwrap();
+            assert!(again.failure.is_some(), "{found}");
+        }
+    }
 }

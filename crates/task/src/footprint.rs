@@ -12,8 +12,9 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, Use, begin, begin_run, end, end_unnoted, forget, has_touched, is_alarmed, is_endless,
-    is_thread, point, set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
+    Access, Use, begin, begin_run, begin_same, end, end_unnoted, forget, has_touched, is_alarmed,
+    is_endless, is_thread, point, set_alarm, take_endless, take_yielded, this_thread, touch,
+    touch_neutral,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{is_on, pends, set_pause, yields};
@@ -167,6 +168,25 @@ mod tests {
         begin(9, 5, false);
         touch(1, true);
         assert_eq!(end(|_| panic!("nobody asked")), 5);
+        forget();
+    }
+
+    /// Of the same task: its uses are counted anew, and what it has made is not.
+    #[test]
+    fn the_next_step_of_a_poll_has_used_nothing() {
+        begin(9, 5, false);
+        Object::new().write();
+        yields();
+        assert!(has_touched());
+        begin_same();
+        assert!(!has_touched() && !take_yielded());
+        for _ in 0..3 {
+            // Too much for one step.
+            (0..1 << 17).for_each(|_| touch(1, false));
+            point();
+            begin_same();
+        }
+        assert_eq!(end_unnoted(), 6);
         forget();
     }
 }
@@ -340,6 +360,17 @@ mod on {
             poll.on.set(false);
             poll.made.get()
         })
+    }
+
+    /// A step of the poll is over of which nobody wanted to know what it touched, and the next one
+    /// begins.
+    pub fn begin_same() {
+        POLL.with(|poll| {
+            poll.uses.set(0);
+            poll.yielded.set(false);
+            poll.pending.set(false);
+            poll.touched.set(false);
+        });
     }
 
     /// The number of the calling thread, from 1, which no other ever has. Whoever is asked for

@@ -11,11 +11,10 @@ use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::{Points, TaskPath};
-use crate::fiber;
+use crate::fiber::{self, Fiber, Stack, Walk};
 use crate::machine::Plan;
 use crate::net::is_carrier;
 use crate::panic_hook;
-use crate::signal::Signal;
 use crate::std_locks;
 
 /// So many points has a run that ends. In one that has more, polls are not left any more, so that a
@@ -57,17 +56,17 @@ impl LabHost {
 
     /// Polls one task after another, of the strategy's choice, while there is nothing to it but
     /// that, and at most so many: how many it were, and why no more. At least one is allowed.
-    pub(crate) fn walk(&self, signal: &Signal, most: u64) -> (u64, Pause) {
+    pub(crate) fn walk(&self, most: u64) -> (u64, Pause) {
         let cell = self.state.cell();
         let mut state = cell.borrow_mut();
         self.listen(&mut state);
         state.asks = true;
         footprint::set_alarm(state.alarm || footprint::is_endless() || panic_hook::has_heard());
         self.pulse.begin(0);
-        let (walked, mut state) = match (state.plan.points, state.told || state.plan.trail) {
-            (Points::None, true) => self.walk_on::<true>(cell, state, signal, most),
-            (Points::None, false) => self.walk_on::<false>(cell, state, signal, most),
-            (_, _) => self.walk_points(cell, state, signal, most),
+        let (walked, mut state) = match (state.plan.points, state.watched) {
+            (Points::None, true) => self.walk_on::<true>(cell, state, most),
+            (Points::None, false) => self.walk_on::<false>(cell, state, most),
+            (_, _) => self.walk_points(cell, state, most),
         };
         self.pulse.end();
         state.current = 0;
@@ -80,7 +79,6 @@ impl LabHost {
         &self,
         cell: &'a RefCell<State>,
         mut state: RefMut<'a, State>,
-        signal: &Signal,
         most: u64,
     ) -> ((u64, Pause), RefMut<'a, State>) {
         let mut left = most;
@@ -126,7 +124,7 @@ impl LabHost {
                 let trouble = state.trouble(id, state.tasks[at].unheeding);
                 break Pause::Told(Stepped { task: id, cancels: 0, trouble });
             }
-            if signal.take() {
+            if self.signal.take() {
                 break Pause::Called;
             }
             if left == 0 {
@@ -136,62 +134,75 @@ impl LabHost {
         ((most - left, pause), state)
     }
 
-    /// The same if polls can be left at [points](LabHost::pause_at_point).
+    /// The same if polls can be left at [points](LabHost::pause_at_point): from one fiber to
+    /// another.
+    #[inline(never)]
     fn walk_points<'a>(
         &self,
         cell: &'a RefCell<State>,
         mut state: RefMut<'a, State>,
-        signal: &Signal,
         most: u64,
     ) -> ((u64, Pause), RefMut<'a, State>) {
-        (state.left, state.walked) = (most, 0);
+        (state.left, state.walked, state.walks) = (most, 0, true);
+        let _points = fiber::at_points();
         let pause = loop {
-            if state.left == 0 {
-                break Pause::Enough;
-            }
-            let path = match state.next.take() {
-                Some(next) => next,
-                None if state.enabled.is_empty() => break Pause::Nothing,
-                None => state.take_chosen(),
-            };
-            if is_carrier(path) {
-                state.left -= 1;
-                state.walked += 1;
-                drop(state);
-                self.deliver(path, true);
-                state = cell.borrow_mut();
-                continue;
-            }
-            let at = state.number(path);
-            let id = at as u64;
-            let made = state.tasks[at].made;
-            let notes = state.is_of_interest();
-            let turn = state.turn_at(at);
-            state.current = id;
+            let fiber = state.fiber.take();
             drop(state);
-            footprint::begin(path.0, made, notes);
-            self.pulse.go_on(id);
-            let left = self.run_on_fiber(turn);
+            let left = fiber::walk(fiber, self);
             state = cell.borrow_mut();
-            self.listen(&mut state);
-            state.set_left(at, left);
-            // Who was left for another that goes on now has ended its step itself.
-            if state.next.is_none() {
-                state.left -= u64::from(left.is_none());
-                state.end_plain_step(at, self.timed.load(Relaxed));
-                if left.is_none() {
-                    state.vacate(at);
-                }
-                if footprint::is_alarmed() {
-                    let trouble = state.trouble(id, state.tasks[at].unheeding);
-                    break Pause::Told(Stepped { task: id, cancels: 0, trouble });
-                }
-                if signal.take() {
-                    break Pause::Called;
-                }
+            if let Some(fiber) = left {
+                self.leave(&mut state, fiber);
+            }
+            if let Some(pause) = state.pause.take() {
+                break pause;
             }
         };
+        state.walks = false;
         ((state.walked, pause), state)
+    }
+
+    /// The poll of the current task was left on a fiber, for another that was chosen at a point, or
+    /// else where it waits for a lock, or as there is more to the step.
+    fn leave(&self, state: &mut State, fiber: Fiber) {
+        let at = state.current as usize;
+        self.listen(state);
+        match state.next {
+            Some(next) => {
+                state.tasks[at].fiber = Some(fiber);
+                // Who has no fiber yet is begun by the walker.
+                let number = if is_carrier(next) { 0 } else { state.number(next) };
+                if state.tasks[number].fiber.is_some() {
+                    state.next = None;
+                    self.return_to(state, next, number);
+                }
+            }
+            None => {
+                state.set_left(at, Some(fiber));
+                state.end_plain_step(at, self.timed.load(Relaxed));
+                state.pause = self.look_for_pause(state, at);
+            }
+        }
+    }
+
+    /// The poll of this task goes on, which was left on a fiber.
+    fn return_to(&self, state: &mut State, path: TaskPath, at: usize) {
+        let known = &mut state.tasks[at];
+        state.fiber = known.fiber.take();
+        let made = known.made;
+        state.current = at as u64;
+        footprint::begin(path.0, made, state.notes());
+        self.pulse.go_on(at as u64);
+    }
+
+    /// Why plain steps go no further after this one, of this task.
+    #[inline(always)]
+    fn look_for_pause(&self, state: &State, at: usize) -> Option<Pause> {
+        if footprint::is_alarmed() {
+            let task = at as u64;
+            let trouble = state.trouble(task, state.tasks[at].unheeding);
+            return Some(Pause::Told(Stepped { task, cancels: 0, trouble }));
+        }
+        self.signal.take().then_some(Pause::Called)
     }
 
     /// Whether polls wait for locks of the standard library.
@@ -216,50 +227,61 @@ impl LabHost {
         state.blocked.len() < before
     }
 
-    /// Polls a task, or goes on with its poll: the fiber on which it was left, if it was.
-    fn run_on_fiber(&self, turn: Option<Resume>) -> Option<u32> {
-        match turn? {
-            Resume::Left(fiber) => fiber::go_on(fiber),
-            Resume::Entry(entry) => {
-                entry.forget_wait();
-                // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
-                fiber::start(unsafe { entry.begin(RunContext::UNCHOSEN) }?)
-            }
+    /// A task that is polled is before or after an operation: others may go, if the strategy says
+    /// so.
+    #[inline(always)]
+    pub(super) fn pause_at_point(&self) {
+        // In this order: whoever returns to this poll has nothing else to return from.
+        if fiber::is_running() && self.is_left_at_point() {
+            fiber::leave();
         }
     }
 
-    /// A task that is polled is before or after an operation: others may go, if the strategy says
-    /// so. In plain steps it is asked here, as nearly always the same task goes on.
-    pub(super) fn pause_at_point(&self) {
-        if !fiber::is_running() {
-            return;
-        }
-        let Some(mut state) = self.state.here() else { return };
+    /// Whether others go. In plain steps the strategy is asked here, as nearly always the same task
+    /// goes on.
+    #[inline(never)]
+    fn is_left_at_point(&self) -> bool {
+        let Some(mut state) = self.state.here() else { return false };
         let is_seen = state.plan.points == Points::All || footprint::has_touched();
         if !state.asks || state.current == 0 || !is_seen || state.points >= MOST_POINTS {
-            return;
+            return false;
         }
         state.points += 1;
         state.unblock();
         let at = state.current as usize;
         let path = TaskPath(state.tasks[at].path);
-        if state.is_plain && !footprint::is_alarmed() {
-            state.end_plain_step(at, self.timed.load(Relaxed));
+        if !state.is_plain || footprint::is_alarmed() {
             state.enabled.push(path);
-            let next = state.take_chosen();
-            if next == path {
-                let made = state.tasks[at].made;
-                let notes = state.is_of_interest();
-                drop(state);
-                footprint::begin(path.0, made, notes);
-                return;
-            }
-            state.next = Some(next);
-        } else {
-            state.enabled.push(path);
+            return true;
         }
-        drop(state);
-        fiber::leave();
+        if state.watched {
+            return self.is_left_if_watched(&mut state, at, path);
+        }
+        state.walked += 1;
+        state.enabled.push(path);
+        let next = state.take_chosen();
+        if next == path {
+            footprint::begin_same();
+            return false;
+        }
+        state.tasks[at].made = footprint::end_unnoted();
+        state.next = Some(next);
+        true
+    }
+
+    /// The same if somebody is told of each step.
+    #[inline(never)]
+    fn is_left_if_watched(&self, state: &mut State, at: usize, path: TaskPath) -> bool {
+        state.end_plain_step(at, self.timed.load(Relaxed));
+        state.enabled.push(path);
+        let next = state.take_chosen();
+        let is_same = next == path;
+        if is_same {
+            footprint::begin(path.0, state.tasks[at].made, state.is_of_interest());
+        } else {
+            state.next = Some(next);
+        }
+        !is_same
     }
 
     /// Polls a task, of the strategy's choice unless the run is over; nothing if none can run.
@@ -312,12 +334,13 @@ impl LabHost {
         footprint::begin(path.0, made, notes);
         self.pulse.begin(id);
         let left = self.poll(turn, dispatch);
+        let is_over = left.is_none();
         self.pulse.end();
         let mut state = self.state();
         self.listen(&mut state);
         state.set_left(id as usize, left);
         let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
-        if left.is_none() {
+        if is_over {
             state.vacate(id as usize);
         }
         state.current = 0;
@@ -347,7 +370,7 @@ impl LabHost {
 
     /// Polls a task, or goes on with its poll: the fiber on which it was left, if it was.
     /// `dispatch`: if it was the law that chose.
-    fn poll(&self, turn: Resume, dispatch: Option<Dispatch>) -> Option<u32> {
+    fn poll(&self, turn: Resume, dispatch: Option<Dispatch>) -> Option<Fiber> {
         let entry = match turn {
             Resume::Left(fiber) => return fiber::go_on(fiber),
             Resume::Entry(entry) => entry,
@@ -373,12 +396,73 @@ impl LabHost {
     }
 }
 
+impl Walk for LabHost {
+    fn walk_here(&self, stack: Stack<'_>) {
+        let cell = self.state.cell();
+        let mut state = cell.borrow_mut();
+        loop {
+            if state.left == 0 {
+                state.pause = Some(Pause::Enough);
+                return;
+            }
+            let path = match state.next.take() {
+                Some(next) => next,
+                None if state.enabled.is_empty() => {
+                    state.pause = Some(Pause::Nothing);
+                    return;
+                }
+                None => state.take_chosen(),
+            };
+            if is_carrier(path) {
+                state.left -= 1;
+                state.walked += 1;
+                drop(state);
+                self.deliver(path, true);
+                state = cell.borrow_mut();
+                continue;
+            }
+            let at = state.number(path);
+            if state.tasks[at].fiber.is_some() {
+                return self.return_to(&mut state, path, at);
+            }
+            let turn = state.begin_at(at);
+            let made = state.tasks[at].made;
+            let notes = state.notes();
+            state.current = at as u64;
+            drop(state);
+            footprint::begin(path.0, made, notes);
+            self.pulse.go_on(at as u64);
+            if let Some(Turn { entry, .. }) = turn {
+                entry.forget_wait();
+                // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
+                if let Some(begun) = unsafe { entry.begin(RunContext::UNCHOSEN) } {
+                    stack.run(begun);
+                }
+            }
+            state = cell.borrow_mut();
+            // Who was left may go on when there is no walk any more.
+            if !state.walks {
+                return;
+            }
+            self.listen(&mut state);
+            state.unblock();
+            state.left -= 1;
+            state.end_plain_step(at, self.timed.load(Relaxed));
+            state.vacate(at);
+            state.pause = self.look_for_pause(&state, at);
+            if state.pause.is_some() || !stack.is_fiber() {
+                return;
+            }
+        }
+    }
+}
+
 /// How a task goes on.
 enum Resume {
     /// With a poll.
     Entry(Runnable),
     /// With the poll that was left on this fiber.
-    Left(u32),
+    Left(Fiber),
 }
 
 /// A task that is about to be polled.
@@ -433,7 +517,7 @@ impl State {
 
     /// The poll of a task is over, or was left on a fiber: at a point, if it can go on, or where it
     /// waits for a lock that another holds whose poll was left.
-    fn set_left(&mut self, at: usize, left: Option<u32>) {
+    fn set_left(&mut self, at: usize, left: Option<Fiber>) {
         let known = &mut self.tasks[at];
         known.fiber = left;
         if let Some(word) = std_locks::take_waits_for() {
@@ -479,11 +563,26 @@ impl State {
         Some(Resume::Entry(turn.entry))
     }
 
+    /// The turn of a task that could run, and whose poll may be left.
+    #[inline(always)]
+    fn begin_at(&mut self, at: usize) -> Option<Turn> {
+        let turn = self.tasks[at].begin(at, &mut self.alarm, &self.plan)?;
+        self.begins = true;
+        self.occupy(at);
+        Some(turn)
+    }
+
+    /// Whether what the step touches that is about to be taken is wanted.
+    #[inline(always)]
+    fn notes(&self) -> bool {
+        self.watched && self.is_of_interest()
+    }
+
     /// Tells who watches of a plain step of a task, and counts it.
     fn end_plain_step(&mut self, at: usize, timed: bool) {
         self.walked += 1;
         let path = TaskPath(self.tasks[at].path);
-        let made = match self.told || self.plan.trail {
+        let made = match self.watched {
             true => {
                 let notes = self.is_of_interest();
                 self.look(path, notes, timed)
@@ -534,7 +633,7 @@ impl State {
     }
 
     /// Asks the strategy.
-    #[inline]
+    #[inline(always)]
     fn ask(&mut self) -> usize {
         let count = self.choice();
         let enabled = &self.enabled[..count];

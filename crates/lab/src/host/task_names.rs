@@ -9,6 +9,7 @@ use asx_runtime::Runnable;
 use super::State;
 use super::affinity::ANY;
 use crate::explore::TaskPath;
+use crate::fiber::Fiber;
 
 /// The root task of every program.
 const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
@@ -38,8 +39,8 @@ pub(super) struct Known {
     pub(super) is_local: bool,
     /// If it is among those that can run.
     pub(super) entry: Option<Runnable>,
-    /// The number of the fiber on which its poll was left; it then can run, too.
-    pub(super) fiber: Option<u32>,
+    /// The fiber on which its poll was left; it then can run, too.
+    pub(super) fiber: Option<Fiber>,
 }
 
 /// Who had a number last, in this run or one before.
