@@ -1,9 +1,11 @@
 //! Many runs of one program: the search for one that fails, and the report of it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use asx_kernel::lanes::TieBreak;
@@ -594,21 +596,53 @@ where
     B: Future<Output: Judged>,
 {
     /// Searches with the program in a box: there is one search for all programs, which is compiled
-    /// once, and not with each test anew.
+    /// once, and not with each test anew. The room for the program is used again in the next run.
     #[track_caller]
     fn boxed<R>(&self, search: impl FnOnce(&Check<Boxed<'_>>) -> R) -> R {
         panic_hook::refuse_inside();
+        let spare = Cell::new(None);
         let program = |cx: Cx| -> BoxedBody<'_> {
-            let body = (self.program)(cx);
-            Box::pin(async {
-                let value = body.await;
-                Judgement(Box::new(move |is_disturbed| match is_disturbed {
-                    true => value.judge_disturbed(),
-                    false => value.judge(),
-                }))
-            })
+            let mut body = spare.take().unwrap_or_else(|| Box::pin(None));
+            body.set(Some((self.program)(cx)));
+            Box::pin(Body { body: Some(body), spare: &spare })
         };
         search(&self.with_program(Box::new(program)))
+    }
+}
+
+/// A place for the body of a program.
+type Place<B> = Pin<Box<Option<B>>>;
+
+/// The body of a program in one run.
+struct Body<'a, B> {
+    /// There until this is dropped, with the body in it.
+    body: Option<Place<B>>,
+    /// Where the place goes then, for the next run.
+    spare: &'a Cell<Option<Place<B>>>,
+}
+
+impl<'a, B: Future<Output: Judged + 'a>> Future for Body<'a, B> {
+    type Output = Judgement<'a>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Judgement<'a>> {
+        let Some(body) = self.body.as_mut().and_then(|body| body.as_mut().as_pin_mut()) else {
+            return Poll::Pending;
+        };
+        body.poll(context).map(|value| {
+            Judgement(Box::new(move |is_disturbed| match is_disturbed {
+                true => value.judge_disturbed(),
+                false => value.judge(),
+            }))
+        })
+    }
+}
+
+impl<B> Drop for Body<'_, B> {
+    fn drop(&mut self) {
+        if let Some(mut body) = self.body.take() {
+            body.set(None);
+            self.spare.set(Some(body));
+        }
     }
 }
 

@@ -239,7 +239,6 @@ impl LabHost {
     }
 
     pub(crate) fn start(&self, strategy: Option<Box<dyn Strategy + Send>>, plan: Plan) {
-        footprint::begin_run();
         self.now.store(0, Relaxed);
         self.net.start(plan.network);
         if plan.network.takes_time() {
@@ -258,6 +257,7 @@ impl LabHost {
         state.old = 0;
         state.told = strategy.as_ref().is_some_and(|it| it.watches());
         state.watched = state.told || plan.trail;
+        footprint::begin_run(state.watched);
         state.is_plain = strategy.is_some() && plan.is_plain() && !self.is_recorded;
         state.strategy = strategy;
         state.plan = plan;

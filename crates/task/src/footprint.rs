@@ -232,6 +232,8 @@ mod on {
         /// The number of the thread; 0 if it has none yet.
         thread: Cell<u64>,
         on: Cell<bool>,
+        /// Whether uses are noted in this run at all.
+        names: Cell<bool>,
         /// Whether uses are noted, and not just counted.
         notes: Cell<bool>,
         path: Cell<u64>,
@@ -289,6 +291,7 @@ mod on {
             Poll {
                 thread: Cell::new(0),
                 on: Cell::new(false),
+                names: Cell::new(false),
                 notes: Cell::new(false),
                 path: Cell::new(0),
                 made: Cell::new(0),
@@ -311,9 +314,13 @@ mod on {
             const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     }
 
-    /// A run of a program begins on this thread: nothing was made in it so far.
-    pub fn begin_run() {
-        MADE.with_borrow_mut(|made| made.clear());
+    /// A run of a program begins on this thread: nothing was made in it so far. `names`: somebody
+    /// may want to know what it touches.
+    pub fn begin_run(names: bool) {
+        POLL.with(|poll| poll.names.set(names));
+        if names {
+            MADE.with_borrow_mut(|made| made.clear());
+        }
     }
 
     /// A poll begins on this thread, of the task with this name, which has made so many things.
@@ -587,7 +594,10 @@ mod on {
         /// `static`, thus changes no name of what it makes elsewhere.
         pub fn new_at(place: &Location<'_>) -> Object {
             let at = Object::made_at(place);
-            let by = POLL.with(|poll| poll.on.get().then(|| mix64(poll.path.get())));
+            let by = POLL.with(|poll| {
+                let is_named = poll.on.get() && poll.names.get();
+                is_named.then(|| mix64(poll.path.get()))
+            });
             let Some(by) = by else { return at };
             let nth = MADE.with_borrow_mut(|made| {
                 let count = made.entry(at.0 ^ by).or_insert(0);
