@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
-use asx_runtime::footprint::{self, Use};
+use asx_runtime::footprint::{self, AccessKind};
 use asx_runtime::{Host, Runnable};
 
 use crate::coverage::Coverage;
@@ -451,7 +451,7 @@ impl State {
     fn note_trail(&mut self, path: TaskPath) -> u64 {
         let mut hash = path.0;
         let made = footprint::end(|footprint::Access { object, how, .. }| {
-            hash = trail(hash, self.object(object), how != Use::Read);
+            hash = trail(hash, self.object(object), how != AccessKind::Read);
         });
         self.trail.push(hash);
         made
@@ -475,11 +475,11 @@ impl State {
         let mut hash = path.0;
         let made = footprint::end(|footprint::Access { object, how, is_neutral }| {
             let object = self.object(object);
-            hash = trail(hash, object, how != Use::Read);
+            hash = trail(hash, object, how != AccessKind::Read);
             let access = match how {
-                Use::Read => Access::read(object),
-                Use::Complete => Access::complete(object),
-                Use::Write => Access::write(object),
+                AccessKind::Read => Access::read(object),
+                AccessKind::Complete => Access::complete(object),
+                AccessKind::Write => Access::write(object),
             };
             touched.push(Access { is_neutral, ..access });
         });

@@ -12,9 +12,9 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, Use, begin, begin_run, begin_same, end, end_unnoted, forget, has_touched, is_alarmed,
-    is_endless, is_thread, point, set_alarm, take_endless, take_yielded, this_thread, touch,
-    touch_neutral,
+    Access, AccessKind, begin, begin_run, begin_same, end, end_unnoted, forget, has_touched,
+    is_alarmed, is_endless, is_thread, point, set_alarm, take_endless, take_yielded, this_thread,
+    touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{is_on, pends, set_pause, yields};
@@ -161,7 +161,8 @@ mod tests {
                 (0..things).for_each(|thing| touch(thing, thing % 3 == round && round > 0));
             }
             let mut told = Vec::new();
-            let made = end(|Access { object, how, .. }| told.push((object, how == Use::Write)));
+            let made =
+                end(|Access { object, how, .. }| told.push((object, how == AccessKind::Write)));
             let expected: Vec<_> = (0..things).map(|thing| (thing, thing % 3 > 0)).collect();
             assert_eq!((made, told), (5, expected));
         }
@@ -210,14 +211,14 @@ mod on {
         /// Its name.
         pub object: u64,
         /// How it was used.
-        pub how: Use,
+        pub how: AccessKind,
         /// Whether a program cannot tell in which order it is used.
         pub is_neutral: bool,
     }
 
     /// How a thing was used: of several uses in one poll, the last of these.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Use {
+    pub enum AccessKind {
         /// It was looked at, or changed in a way that commutes with other changes of this kind.
         Read,
         /// It was changed by the last of those that change it so, whichever that is.
@@ -278,7 +279,7 @@ mod on {
         }
     }
 
-    const UNUSED: Access = Access { object: 0, how: Use::Read, is_neutral: false };
+    const UNUSED: Access = Access { object: 0, how: AccessKind::Read, is_neutral: false };
 
     /// As many things as most polls use.
     const FEW: usize = 16;
@@ -504,7 +505,7 @@ mod on {
     /// Notes a use of something with a name of its own: of whatever else programs share.
     #[inline]
     pub fn touch(object: u64, write: bool) {
-        let how = if write { Use::Write } else { Use::Read };
+        let how = if write { AccessKind::Write } else { AccessKind::Read };
         use_thing(Access { object, how, is_neutral: false });
     }
 
@@ -512,7 +513,7 @@ mod on {
     /// no program can tell from one that comes earlier or later.
     #[inline]
     pub fn touch_neutral(object: u64) {
-        use_thing(Access { object, how: Use::Read, is_neutral: true });
+        use_thing(Access { object, how: AccessKind::Read, is_neutral: true });
     }
 
     #[inline]
@@ -664,9 +665,9 @@ mod on {
         #[inline]
         pub(crate) fn leave(self, leave: Leave) {
             let how = match leave {
-                Leave::Early => Use::Read,
-                Leave::Last => Use::Complete,
-                Leave::AfterAll => Use::Write,
+                Leave::Early => AccessKind::Read,
+                Leave::Last => AccessKind::Complete,
+                Leave::AfterAll => AccessKind::Write,
             };
             use_thing(Access { object: mix64(self.0 ^ LEFT), how, is_neutral: true });
         }
