@@ -128,20 +128,23 @@ async fn a_server_answers_whatever_goes_wrong(cx: &Cx) -> asx::io::Result<()> {
 #[asx::test(strategy = "dpor", transparent)]
 #[should_panic(expected = "not this order")]
 async fn other_attributes_are_kept(cx: &Cx) -> Result<(), Cancelled> {
-    let first = Arc::new(AtomicU32::new(0));
+    let first = Arc::new(Mutex::new(0));
     let seen = first.clone();
     cx.scope(async |s| {
         for n in 1..=2 {
             let first = first.clone();
-            s.spawn(async move |_cx: Cx| {
-                let _ = first.compare_exchange(0, n, Relaxed, Relaxed);
+            s.spawn(async move |cx: Cx| {
+                let mut first = first.lock(&cx).await?;
+                if *first == 0 {
+                    *first = n;
+                }
                 Ok(())
             });
         }
         Ok::<_, Cancelled>(())
     })
     .await?;
-    assert_eq!(seen.load(Relaxed), 1, "not this order");
+    assert_eq!(*seen.lock(cx).await?, 1, "not this order");
     Ok(())
 }
 
