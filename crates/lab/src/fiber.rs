@@ -307,6 +307,7 @@ mod imp {
 
     impl Drop for FreedByPanic {
         fn drop(&mut self) {
+            COUNT.set(COUNT.get() - 1);
             // SAFETY: rule 3: it is entered, and so nobody else has it.
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }

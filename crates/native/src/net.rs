@@ -241,7 +241,10 @@ impl Socket for NetSocket {
     fn send_to(&self, buffer: &[u8], to: &Address) -> io::Result<usize> {
         match (&self.io, to) {
             (Io::Udp(io), Address::Inet(to)) => io.send_to(buffer, *to),
-            (Io::UnixDatagram(io), Address::Unix(Some(to))) => io.send_to(buffer, to),
+            // The standard library knows no names with a zero byte here.
+            (Io::UnixDatagram(io), Address::Unix(Some(_))) => {
+                SockRef::from(io).send_to(buffer, &name_of(to)?)
+            }
             _ => Err(unsupported()),
         }
     }
@@ -249,7 +252,9 @@ impl Socket for NetSocket {
     fn connect_to(&self, to: &Address) -> io::Result<()> {
         match (&self.io, to) {
             (Io::Udp(io), Address::Inet(to)) => io.connect(*to),
-            (Io::UnixDatagram(io), Address::Unix(Some(to))) => io.connect(to),
+            (Io::UnixDatagram(io), Address::Unix(Some(_))) => {
+                SockRef::from(io).connect(&name_of(to)?)
+            }
             _ => Err(unsupported()),
         }
     }

@@ -198,7 +198,8 @@ pub struct ReadyGuard<'a, T: AsFd> {
 
 impl<'a, T: AsFd> ReadyGuard<'a, T> {
     /// Tries an operation. `None`: it would block, so the descriptor was not ready after all, and
-    /// the next wait is for news.
+    /// the next wait is for news; but where an end was told, the next one is over at once, as that
+    /// end may have been told with the last bytes.
     pub fn try_io<R>(&self, attempt: impl FnOnce(&T) -> io::Result<R>) -> Option<io::Result<R>> {
         match attempt(&self.fd.inner) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

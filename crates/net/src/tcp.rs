@@ -99,7 +99,8 @@ impl TcpListener {
     }
 
     /// The listener for other code, of which the operations do not block: call `set_nonblocking`
-    /// for one that does. It is closed when all handles of it are.
+    /// for one that does. It is closed when all handles of it are; whether operations
+    /// block is the same for all of them, so leave that as it is while there are others.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).

@@ -26,14 +26,15 @@ use crate::split::{
     SocketStream, WriteHalf, WriteSide,
 };
 
-/// Where a unix socket is: a name in the file system, or nowhere.
+/// Where a unix socket is: a name, in the file system or (on Linux) apart from it, or nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnixAddr {
     path: Option<PathBuf>,
 }
 
 impl UnixAddr {
-    /// The name, if it has one.
+    /// The name, if it has one. A name that is not in the file system (an *abstract* one) begins
+    /// with a zero byte; sockets can be bound and connected to it, but it is no path of a file.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -106,7 +107,8 @@ impl UnixListener {
     }
 
     /// The listener for other code, of which the operations do not block: call `set_nonblocking`
-    /// for one that does. It is closed when all handles of it are.
+    /// for one that does. It is closed when all handles of it are; whether operations
+    /// block is the same for all of them, so leave that as it is while there are others.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
@@ -481,7 +483,8 @@ impl UnixDatagram {
     }
 
     /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
-    /// one that does. It is closed when all handles of it are.
+    /// one that does. It is closed when all handles of it are; whether operations
+    /// block is the same for all of them, so leave that as it is while there are others.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::Shutdown;
 
 use asx::io::{self, Read as _};
-use asx::net::{UnixDatagram, UnixListener, UnixStream};
+use asx::net::{SocketBuilder, UnixDatagram, UnixListener, UnixStream};
 use asx::prelude::*;
 
 use crate::Case;
@@ -80,6 +80,21 @@ pub(crate) const CASES: &[Case] = &[
         name: "a_name_outside_of_the_file_system_is_free_after_its_socket",
         rule: "a name with a zero byte first is nobody's after the close: ConnectionRefused",
         run: |cx| Box::pin(abstract_name(cx)),
+    },
+    Case {
+        name: "datagrams_reach_names_outside_of_the_file_system",
+        rule: "such names can be sent and connected to, and an answer goes where it came from",
+        run: |cx| Box::pin(abstract_datagrams(cx)),
+    },
+    Case {
+        name: "a_unix_socket_has_no_settings_of_the_internet",
+        rule: "nodelay and ttl are EOPNOTSUPP, an address of the internet is InvalidInput",
+        run: |cx| Box::pin(settings_of_others(cx)),
+    },
+    Case {
+        name: "a_unix_reset_comes_behind_all_bytes",
+        rule: "all that was written is read before the reset, however much it is",
+        run: |cx| Box::pin(all_before_a_reset(cx)),
     },
     Case {
         name: "a_name_that_is_too_long_is_refused",
@@ -258,6 +273,56 @@ async fn abstract_name(cx: &Cx) -> io::Result<()> {
         listener.accept(cx).await?;
     }
     assert_eq!(failed(UnixStream::connect(cx, &name).await), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+async fn abstract_datagrams(cx: &Cx) -> io::Result<()> {
+    let names = ["one", "other"]
+        .map(|name| format!("\0asx-sockets-{}-abstract_datagrams-{name}", std::process::id()));
+    let one = UnixDatagram::bind(cx, &names[0])?;
+    let other = UnixDatagram::bind(cx, &names[1])?;
+    one.send_to(cx, b"ping", &names[1]).await?;
+    let mut buffer = [0; 8];
+    let (count, from) = other.recv_from(cx, &mut buffer).await?;
+    assert_eq!((&buffer[..count], from.path()), (&b"ping"[..], Some(names[0].as_ref())));
+    // An answer goes where the question came from.
+    other.connect(from.path().expect("a name"))?;
+    other.send(cx, b"pong").await?;
+    let (count, from) = one.recv_from(cx, &mut buffer).await?;
+    assert_eq!((&buffer[..count], from.path()), (&b"pong"[..], Some(names[1].as_ref())));
+    Ok(())
+}
+
+async fn settings_of_others(cx: &Cx) -> io::Result<()> {
+    let name = format!("\0asx-sockets-{}-settings_of_others", std::process::id());
+    let _listener = UnixListener::bind(cx, &name)?;
+    const EOPNOTSUPP: i32 = 95;
+    for builder in [SocketBuilder::new().nodelay(true), SocketBuilder::new().ttl(9)] {
+        let refused = builder.connect_unix(cx, &name).await.map(drop).expect_err("refused");
+        assert_eq!(std::io::Error::from(refused).raw_os_error(), Some(EOPNOTSUPP));
+    }
+    let elsewhere = SocketBuilder::new().local(([127, 0, 0, 1], 0).into());
+    assert_eq!(failed(elsewhere.connect_unix(cx, &name).await), ErrorKind::InvalidInput);
+    Ok(())
+}
+
+async fn all_before_a_reset(cx: &Cx) -> io::Result<()> {
+    let (mut one, mut other) = UnixStream::pair(cx)?;
+    other.write_all(cx, b"unread").await?;
+    let mut sent = 0;
+    while let Ok(count) = cx.timeout(SOON, async |cx| one.write(cx, &[7; 4096]).await).await {
+        sent += count;
+    }
+    drop(one);
+    let mut received = 0;
+    let end = loop {
+        match other.read(cx, &mut [0; 4096]).await {
+            Ok(0) => break None,
+            Ok(count) => received += count,
+            Err(error) => break Some(failed::<()>(Err(error))),
+        }
+    };
+    assert_eq!((received, end), (sent, Some(ErrorKind::ConnectionReset)));
     Ok(())
 }
 

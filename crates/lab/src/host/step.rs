@@ -604,12 +604,13 @@ impl State {
     /// The turn of a task that could run.
     #[inline(always)]
     fn begin(&mut self, path: TaskPath) -> Option<Turn> {
-        self.begins = true;
         let first = self.number_to_try(path);
-        match self.tasks.get_mut(first) {
+        let turn = match self.tasks.get_mut(first) {
             Some(known) if known.path == path.0 => known.begin(first, &mut self.alarm, &self.plan),
             _ => self.begin_late(path),
-        }
+        };
+        self.begins = turn.is_some();
+        turn
     }
 
     /// The same of one that is not where it is looked for first.

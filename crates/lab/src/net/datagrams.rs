@@ -129,7 +129,7 @@ impl Network {
     pub(super) fn datagrams(&mut self, at: &Address, setup: &SocketSetup) -> io::Result<usize> {
         let mut settings = match at {
             Address::Inet(at) => Settings::of_inet(&setup.options, Protocol::Udp, at.is_ipv6())?,
-            Address::Unix(_) => Settings::new(&setup.options)?,
+            Address::Unix(_) => Settings::of_unix(&setup.options)?,
         };
         let is_set = |option: &SocketOption| matches!(option, SocketOption::SendBuffer(_));
         if matches!(at, Address::Unix(_)) && !setup.options.iter().any(is_set) {

@@ -48,7 +48,7 @@ impl Network {
     pub(super) fn listen(&mut self, at: &Address, setup: &SocketSetup) -> io::Result<usize> {
         let mut settings = match at {
             Address::Inet(at) => Settings::of_inet(&setup.options, Protocol::Tcp, at.is_ipv6())?,
-            Address::Unix(_) => Settings::new(&setup.options)?,
+            Address::Unix(_) => Settings::of_unix(&setup.options)?,
         };
         let name = self.new_name();
         let socket = self.sockets.len();
@@ -176,7 +176,10 @@ impl Network {
 
     /// Connects to a name: at once, or not at all.
     pub(super) fn connect_unix(&mut self, path: &Path, setup: &SocketSetup) -> io::Result<usize> {
-        let settings = Settings::new(&setup.options)?;
+        let settings = Settings::of_unix(&setup.options)?;
+        if matches!(setup.local, Some(Address::Inet(_))) {
+            return Err(ErrorKind::InvalidInput.into());
+        }
         let id = self.ports.at_path(path)?;
         if self.is_datagrams(id) {
             return Err(io::Error::from_raw_os_error(EPROTOTYPE));

@@ -19,6 +19,12 @@ const ENOPROTOOPT: i32 = 92;
 #[cfg(not(target_os = "linux"))]
 const ENOPROTOOPT: i32 = 42;
 
+/// The family of a socket has no such settings.
+#[cfg(target_os = "linux")]
+const EOPNOTSUPP: i32 = 95;
+#[cfg(not(target_os = "linux"))]
+const EOPNOTSUPP: i32 = 102;
+
 /// The least of each that can be set: what Linux takes.
 const LEAST_RECV: usize = 2304;
 const LEAST_SEND: usize = 4608;
@@ -54,6 +60,18 @@ impl Settings {
         };
         options.iter().try_for_each(|option| settings.set(*option))?;
         Ok(settings)
+    }
+
+    /// Those of a unix socket, which has none of the internet.
+    pub(super) fn of_unix(options: &[SocketOption]) -> io::Result<Settings> {
+        let is_of_inet = |option: &SocketOption| {
+            use SocketOption::{NoDelay, OnlyV6, Ttl};
+            matches!(option, NoDelay(_) | OnlyV6(_) | Ttl(_))
+        };
+        match options.iter().any(is_of_inet) {
+            true => Err(io::Error::from_raw_os_error(EOPNOTSUPP)),
+            false => Settings::new(options),
+        }
     }
 
     /// Those of a socket for an address of the internet, whose protocol has them.

@@ -345,14 +345,15 @@ impl Network {
     }
 
     /// A reset is sent, behind all bytes that are on their way. Those for which there was no room
-    /// at the receiver, and an end behind them, are still with the sender, and are lost.
+    /// at the receiver, and an end behind them, are still with the sender, and are lost; but not
+    /// those of a unix socket, which are the receiver's as soon as they are written.
     pub(super) fn reset(&mut self, at: usize) {
         let pipe = &mut self.pipes[at];
         if pipe.rst == Mark::None {
             footprint::touch(pipe.sent, true);
             footprint::touch(pipe.received, pipe.is_direct);
             let room = pipe.free();
-            if pipe.queue.len() > room {
+            if !pipe.is_direct && pipe.queue.len() > room {
                 pipe.queue.truncate(room);
                 pipe.fin = Mark::None;
             }

@@ -66,7 +66,8 @@ fn without(word: u32, direction: Direction) -> u32 {
         Direction::Write => WRITE_CLOSED,
     };
     match word & REOPENABLE != 0 && word & closed != 0 {
-        true => word & !closed | open,
+        // As if it was told just now: who clears what was seen before that clears nothing.
+        true => (word & !closed | open).wrapping_add(TOLD),
         false => word & !open,
     }
 }

@@ -77,8 +77,8 @@ impl Free {
 impl Slots {
     /// A place for one more, if there is any, and they are not closed. All under the lock: whoever
     /// closes them finds this place, or it is not handed out. `fd`: the number of a descriptor that
-    /// was just made, which nobody else can have registered; one that may be somebody's is
-    /// [claimed](Slots::claim).
+    /// is this runtime's own, made just now or handed over, so that nobody else has registered it;
+    /// one that may be somebody's is [claimed](Slots::claim).
     pub(super) fn take(&self, about: Option<About>, fd: Option<i32>) -> Option<Token> {
         let mut free = lock(&self.free);
         if free.closed {

@@ -39,7 +39,7 @@ impl<R> BufReader<R> {
 
     /// How long a line, or what [`read_until`](BufReader::read_until) looks for, may be; 1 MiB
     /// unless set. A longer one is an error ([`InvalidData`](ErrorKind::InvalidData)): a peer that
-    /// never ends its line takes no more memory than this.
+    /// never ends its line takes no more memory than this and a byte, or than the buffer had.
     #[must_use]
     pub fn max_section(self, bytes: usize) -> BufReader<R> {
         BufReader { max_section: bytes, ..self }
@@ -159,7 +159,7 @@ impl<R: Read> BufReader<R> {
             if found.is_some() {
                 return Ok(looked_at);
             }
-            if self.fill_more(cx).await? == 0 {
+            if self.fill_more_up_to(cx, self.max_section.saturating_add(1)).await? == 0 {
                 return Ok(looked_at);
             }
         }
@@ -168,13 +168,19 @@ impl<R: Read> BufReader<R> {
     /// Reads once, behind what is buffered: how much, 0 at the end. The buffer is made larger where
     /// it is full.
     pub(crate) async fn fill_more(&mut self, cx: &Cx) -> Result<usize> {
+        self.fill_more_up_to(cx, usize::MAX).await
+    }
+
+    /// The same with a buffer that is made no larger than `most`, unless it is full and is so.
+    async fn fill_more_up_to(&mut self, cx: &Cx, most: usize) -> Result<usize> {
         if self.end == self.buffer.len() {
             if self.start > 0 {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;
                 self.start = 0;
             } else {
-                self.buffer.resize(2 * self.buffer.len(), 0);
+                let len = self.buffer.len();
+                self.buffer.resize((2 * len).min(most.max(len + 1)), 0);
             }
         }
         let count = self.inner.read(cx, &mut self.buffer[self.end..]).await?;

@@ -5,8 +5,8 @@ use asx_runtime::{Cx, try_join};
 use crate::io::traits::CHUNK;
 use crate::io::{Duplex, Error, Read, Result, Write};
 
-/// Writes all that comes from `reader` to `writer`, until its end, and flushes, also where it has
-/// to wait for more: how many bytes.
+/// Writes all that comes from `reader` to `writer`, until its end, and flushes after each piece:
+/// how many bytes.
 ///
 /// Not cancel-safe: what was read when a cancel comes may be in neither.
 pub async fn copy<R, W>(cx: &Cx, reader: &mut R, writer: &mut W) -> Result<u64>
