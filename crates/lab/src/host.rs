@@ -154,6 +154,8 @@ pub(crate) struct State {
     list: Arc<TaskList>,
     /// The names of those that have one, by number.
     names: Vec<(u64, Arc<str>)>,
+    /// The regions that have begun finalizers, by name, and how many.
+    finalizers: Vec<(u64, u32)>,
     /// What it touched.
     touched: Vec<Access>,
     /// What was decided in this run, if it is written down: once it is over, in `shared`.
@@ -278,6 +280,7 @@ impl LabHost {
         state.tasks.clear();
         state.tasks.push(Known::default());
         state.names.clear();
+        state.finalizers.clear();
         state.current = 0;
     }
 

@@ -230,6 +230,9 @@ fn independent_tasks_add_no_class() {
     for tasks in 1..=8 {
         let program = async |cx: Cx| {
             cx.scope(async |s| {
+                // Begun by whichever is the last.
+                s.defer(async |_cx: Cx| ()).unwrap();
+                s.defer(async |cx: Cx| cx.yield_now().await).unwrap();
                 for _ in 0..tasks {
                     s.spawn(async |_cx: Cx| {
                         let (tx, mut rx) = unbounded();

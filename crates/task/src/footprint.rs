@@ -17,7 +17,7 @@ pub use on::{
     touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{is_on, pends, set_pause, yields};
+pub(crate) use on::{is_on, neutrally, pends, set_pause, yields};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -61,6 +61,13 @@ pub fn after_operation() -> AfterOperation {
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub(crate) fn yields() {}
+
+/// Does what one task does in place of another, whichever that is.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
 
 /// The operation that is polled waits.
 #[cfg(not(feature = "lab"))]
@@ -233,6 +240,8 @@ mod on {
         /// The number of the thread; 0 if it has none yet.
         thread: Cell<u64>,
         on: Cell<bool>,
+        /// Whether no program can tell the order of the uses that follow.
+        neutral: Cell<bool>,
         /// Whether uses are noted in this run at all.
         names: Cell<bool>,
         /// Whether uses are noted, and not just counted.
@@ -292,6 +301,7 @@ mod on {
             Poll {
                 thread: Cell::new(0),
                 on: Cell::new(false),
+                neutral: Cell::new(false),
                 names: Cell::new(false),
                 notes: Cell::new(false),
                 path: Cell::new(0),
@@ -336,6 +346,7 @@ mod on {
             poll.uses.set(0);
             poll.yielded.set(false);
             poll.pending.set(false);
+            poll.neutral.set(false);
             poll.touched.set(false);
             if notes {
                 poll.noted.set(0);
@@ -420,7 +431,8 @@ mod on {
             let uses = poll.uses.get();
             poll.uses.set(uses.wrapping_add(1));
             poll.pending.set(false);
-            (uses, poll.pause.get())
+            let pause = if poll.neutral.get() { None } else { poll.pause.get() };
+            (uses, pause)
         });
         if uses >= ENDLESS {
             stop();
@@ -486,6 +498,15 @@ mod on {
         POLL.with(|poll| poll.yielded.set(true));
     }
 
+    /// Does what one task does in place of another, whichever that is: which one used something
+    /// is no part of what a run is.
+    pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
+        let before = POLL.with(|poll| poll.neutral.replace(true));
+        let answer = f();
+        POLL.with(|poll| poll.neutral.set(before));
+        answer
+    }
+
     #[inline]
     pub(crate) fn pends() {
         POLL.with(|poll| poll.pending.set(true));
@@ -522,7 +543,8 @@ mod on {
             poll.uses.set(poll.uses.get().wrapping_add(1));
             poll.touched.set(true);
             if poll.notes.get() {
-                note(poll, access);
+                let is_neutral = access.is_neutral || poll.neutral.get();
+                note(poll, Access { is_neutral, ..access });
             }
         });
     }
@@ -533,7 +555,8 @@ mod on {
         for known in poll.few[..noted.min(FEW)].iter().rev() {
             let access = known.get();
             if access.object == new.object {
-                known.set(Access { how: access.how.max(new.how), ..access });
+                let is_neutral = access.is_neutral && new.is_neutral;
+                known.set(Access { how: access.how.max(new.how), is_neutral, ..access });
                 return;
             }
         }
@@ -553,6 +576,7 @@ mod on {
             match known {
                 Some(access) => {
                     access.how = access.how.max(new.how);
+                    access.is_neutral &= new.is_neutral;
                     false
                 }
                 None => {

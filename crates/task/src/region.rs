@@ -374,6 +374,12 @@ impl Region {
         Ok(())
     }
 
+    /// Its name, for whatever else belongs to it.
+    #[cfg(feature = "lab")]
+    pub(crate) fn object(&self) -> Object {
+        self.object
+    }
+
     /// Remembers the first failure of a fail-fast region, or that of its finalizers, of which there
     /// is no handle that would tell; whether this is it.
     pub(crate) fn note_failure(&self, task: &TaskRef) -> bool {

@@ -108,8 +108,20 @@ struct Touch {
     write: bool,
     /// It was read, or read as well.
     read: bool,
-    /// The hash of the task after that.
+    /// The hash of the task after that; 0 if the use is no part of the class.
     hash: u64,
+}
+
+impl Touch {
+    fn new(step: u32, access: Access, hash: u64) -> Touch {
+        let Access { write, is_neutral, .. } = access;
+        Touch { step, write, read: !write, hash: if is_neutral { 0 } else { hash } }
+    }
+
+    /// What it adds to the hash of a write that comes after it.
+    fn share(&self) -> u64 {
+        if self.hash == 0 { 0 } else { mix64(self.hash) }
+    }
 }
 
 /// The hash of a task after a use, which comes after the write and the reads that it depends on.
@@ -294,6 +306,10 @@ impl Trace {
             hash = self.touch(number, object, access, hash, &mut print);
         }
         self.touch(number, task, own.neutral(), hash, &mut print);
+        // Who writes the task next, to have it stop, comes after all that it did.
+        if let Some(touch) = self.touches[task as usize].last_mut() {
+            touch.hash = hash;
+        }
         self.hashes[task as usize] = hash;
         let share = |hash| if hash == 0 { 0 } else { mix64(hash) };
         let class = self.class().wrapping_sub(share(hash_before)).wrapping_add(share(hash));
@@ -355,7 +371,7 @@ impl Trace {
         };
         print.add(object, access.write);
         let hash = touch_hash(hash, access, writer, 0);
-        touches.push(Touch { step, write: access.write, read: !access.write, hash });
+        touches.push(Touch::new(step, access, hash));
         self.touched.push(object);
         hash
     }
@@ -393,14 +409,15 @@ impl Trace {
             if access.write {
                 let into = if access.completes { &mut self.awaited } else { &mut self.direct };
                 into.push(touch.step);
-                readers = readers.wrapping_add(mix64(touch.hash));
+                readers = readers.wrapping_add(touch.share());
             }
         }
         let hash = touch_hash(hash, access, writer, readers);
         match touches.last_mut().filter(|_| known) {
+            Some(_) if access.is_neutral => {}
             Some(last) => last.hash = hash,
             None => {
-                touches.push(Touch { step, write: access.write, read: !access.write, hash });
+                touches.push(Touch::new(step, access, hash));
                 self.touched.push(object);
             }
         }

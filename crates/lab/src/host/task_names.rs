@@ -1,7 +1,8 @@
 //! Who is who: tasks by where they were spawned.
 //!
 //! A task is known by whom it was spawned, and as which of those that one spawned: its path. That
-//! is the same in every run, unlike its number, by which everything about it is found.
+//! is the same in every run, unlike its number, by which everything about it is found. A finalizer
+//! is begun by whichever task of its region ends last; it is known by the region.
 
 use asx_kernel::rng::mix64;
 use asx_runtime::Runnable;
@@ -139,6 +140,9 @@ impl State {
     /// spawned. Its number is noted.
     #[inline(always)]
     pub(super) fn meet(&mut self, entry: &Runnable) -> Known {
+        if let Some(region) = entry.finalizes() {
+            return self.meet_finalizer(entry, region);
+        }
         let parent = self.current;
         let spawner = self.known(parent);
         spawner.children += 1;
@@ -153,6 +157,33 @@ impl State {
             self.list.note_name(path, &name);
             self.names.push((entry.id(), name));
         }
+        let is_local = entry.pin().is_some();
+        let thread = if is_local { self.thread_of_local(parent) } else { ANY };
+        Known { path, parent: parent as u32, nth, thread, is_local, ..Known::default() }
+    }
+
+    /// The same of a finalizer of a region.
+    #[cold]
+    fn meet_finalizer(&mut self, entry: &Runnable, region: u64) -> Known {
+        let parent = self.current;
+        let from = self.known(parent).path;
+        let at = match self.finalizers.iter().position(|(known, _)| *known == region) {
+            Some(at) => at,
+            None => {
+                self.finalizers.push((region, 0));
+                self.finalizers.len() - 1
+            }
+        };
+        self.finalizers[at].1 += 1;
+        let nth = self.finalizers[at].1;
+        let id = entry.id();
+        let path = mix64(region.rotate_left(17) ^ mix64(nth.into())) | 1;
+        self.note_number(TaskPath(path), id);
+        // Whoever has this number in another run is noted anew.
+        if let Some(born) = self.born.get_mut(id as usize) {
+            *born = Born::default();
+        }
+        self.list.note(id, path, from, nth);
         let is_local = entry.pin().is_some();
         let thread = if is_local { self.thread_of_local(parent) } else { ANY };
         Known { path, parent: parent as u32, nth, thread, is_local, ..Known::default() }

@@ -20,8 +20,11 @@ use crate::task::cell::{Header, TaskRef};
 impl Region {
     /// Takes a new task in; refused when the region is not open.
     pub(crate) fn adopt(&self, task: NonNull<Header>, operation: Operation) -> Result<(), Status> {
-        // Those who come or go without being the last do not see each other.
-        self.object.read();
+        // Those who come or go without being the last do not see each other; and a finalizer is
+        // begun by whichever task is the last to end.
+        if operation != Operation::SpawnFinalizer {
+            self.object.read();
+        }
         let mut inner = self.lock_among_others();
         if inner.max_children.is_some() {
             drop(inner);

@@ -7,7 +7,8 @@ use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::journal::EventKind;
 use asx_kernel::region::{Duty, RegionState, RegionWord};
 
-use super::{Inner, Region};
+use super::{Finalizer, Inner, Region};
+use crate::footprint;
 
 /// The regions as the kernel's cascade sees them: each is named by a reference that lives as long
 /// as the one the walk began with, since a region keeps its parent.
@@ -78,7 +79,9 @@ impl<'a> RegionStore for Tree<'a> {
 
     fn start_finalizer(&mut self, region: Self::Region) {
         let finalizer = region.lock().finalizers.pop();
-        if let Some(entry) = finalizer.and_then(|finalizer| finalizer(region)) {
+        // It is begun by whichever task is the last to end.
+        let begin = |finalizer: Finalizer| footprint::neutrally(|| finalizer(region));
+        if let Some(entry) = finalizer.and_then(begin) {
             region.watch_cleanup();
             region.core.host.schedule_globally(entry);
         }

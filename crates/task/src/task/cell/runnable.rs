@@ -107,6 +107,15 @@ impl Runnable {
         self.header().attrs.as_ref()?.name.clone()
     }
 
+    /// The name of its region among the [objects](crate::footprint) of the program, if it is one of
+    /// the region's finalizers.
+    #[cfg(feature = "lab")]
+    #[inline]
+    pub fn finalizes(&self) -> Option<u64> {
+        let header = self.header();
+        header.is_finalizer().then(|| header.region.object().name())
+    }
+
     /// The entry as a pointer, for a queue of pointers.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {
