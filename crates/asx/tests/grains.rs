@@ -6,14 +6,15 @@
 
 #![cfg(feature = "lab")]
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex as StdMutex};
-use std::time::Duration;
+mod common;
+
+use std::sync::Arc;
 
 use asx::channel::{bounded, watch};
-use asx::lab::{Grain, How, check};
+use asx::lab::How;
 use asx::sync::{Mutex, Notify, RwLock, Semaphore};
 use asx::{Cancelled, Cx, Runtime};
+use common::{draws, outcomes};
 
 /// What a task does.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +64,7 @@ type Program = [Vec<Step>; 2];
 
 /// The program of a seed.
 fn program(seed: u64) -> Program {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = |count: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % count
-    };
+    let mut below = draws(seed);
     // Few different steps, so that the tasks meet.
     let kinds: Vec<Step> = (0..3).map(|_| STEPS[below(STEPS.len())]).collect();
     [0, 1].map(|_| (0..1 + below(2)).map(|_| kinds[below(kinds.len())]).collect())
@@ -182,23 +177,6 @@ fn number_of(cx: &Cx) -> i64 {
     i64::from(cx.is_cancelled())
 }
 
-/// What a search has seen, and whether it has seen all.
-fn outcomes(program: &Program, how: How, runs: u64) -> (BTreeSet<Outcome>, bool) {
-    let seen = StdMutex::new(BTreeSet::new());
-    let report = check(async |cx: Cx| {
-        let outcome = run(cx, program.clone()).await;
-        seen.lock().unwrap().insert(outcome);
-    })
-    .how(how)
-    .grain(Grain::Operation)
-    .runs(runs)
-    // All of them, however busy the machine is.
-    .time(Duration::from_secs(600))
-    .run();
-    assert!(report.failure.is_none(), "{program:?}: {report}");
-    (seen.into_inner().unwrap(), report.proof.is_some())
-}
-
 /// Programs of each of four tests, and runs in which all orders of one must be: few in debug, where
 /// a run takes thirty times as long.
 const PROGRAMS: u64 = if cfg!(debug_assertions) { 25 } else { 250 };
@@ -213,8 +191,8 @@ fn compare(quarter: u64) {
     let mut differ = 0;
     for seed in seeds.clone() {
         let program = program(seed);
-        let (classes, is_reduced) = outcomes(&program, How::Dpor, 3000);
-        let (all, is_whole) = outcomes(&program, How::Dfs, ORDERS);
+        let (classes, is_reduced) = outcomes(&program, run, How::Dpor, 3000);
+        let (all, is_whole) = outcomes(&program, run, How::Dfs, ORDERS);
         if is_reduced {
             let missed: Vec<_> = all.difference(&classes).collect();
             assert!(missed.is_empty(), "seed {seed}: {program:?}: left out {missed:?}");

@@ -4,14 +4,15 @@
 
 #![cfg(feature = "lab")]
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex as StdMutex};
-use std::time::Duration;
+mod common;
+
+use std::sync::Arc;
 
 use asx::channel::{Receiver, bounded};
-use asx::lab::{Grain, How, check};
+use asx::lab::How;
 use asx::sync::{Mutex, Semaphore};
 use asx::{Cancelled, Cx, Runtime, join, race};
+use common::{draws, outcomes};
 
 /// What a task does.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +56,7 @@ struct Program {
 
 /// The program of a seed.
 fn program(seed: u64) -> Program {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = |count: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) as usize % count
-    };
+    let mut below = draws(seed);
     let kinds: Vec<Step> = (0..2).map(|_| STEPS[below(STEPS.len())]).collect();
     let tasks = [0, 1].map(|_| (0..1 + below(2)).map(|_| kinds[below(kinds.len())]).collect());
     Program { tasks, cancels: below(3) == 0 }
@@ -183,23 +178,6 @@ async fn run(cx: Cx, program: Program) -> Outcome {
     (logs, seen, number * 100 + shared.gate.available_permits() as i64)
 }
 
-/// What a search has seen, and whether it has seen all.
-fn outcomes(program: &Program, how: How, runs: u64) -> (BTreeSet<Outcome>, bool) {
-    let seen = StdMutex::new(BTreeSet::new());
-    let report = check(async |cx: Cx| {
-        let outcome = run(cx, program.clone()).await;
-        seen.lock().unwrap().insert(outcome);
-    })
-    .how(how)
-    .grain(Grain::Operation)
-    .runs(runs)
-    // All of them, however busy the machine is.
-    .time(Duration::from_secs(600))
-    .run();
-    assert!(report.failure.is_none(), "{program:?}: {report}");
-    (seen.into_inner().unwrap(), report.proof.is_some())
-}
-
 /// Programs of each of two tests, orders that are tried of each, and classes that one may have: few
 /// in debug, where a run takes thirty times as long.
 const PROGRAMS: u64 = if cfg!(debug_assertions) { 15 } else { 80 };
@@ -214,14 +192,14 @@ fn compare(half: u64) {
     let mut differ = 0;
     for seed in seeds.clone() {
         let program = program(seed);
-        let (classes, is_reduced) = outcomes(&program, How::Dpor, CLASSES);
+        let (classes, is_reduced) = outcomes(&program, run, How::Dpor, CLASSES);
         differ += usize::from(classes.len() > 1);
         reduced += usize::from(is_reduced);
         if !is_reduced {
             continue;
         }
         for how in [How::Dfs, How::Random, How::Pct(3)] {
-            let (seen, _) = outcomes(&program, how, ORDERS);
+            let (seen, _) = outcomes(&program, run, how, ORDERS);
             let missed: Vec<_> = seen.difference(&classes).collect();
             assert!(missed.is_empty(), "seed {seed}: {program:?}: {how} has also {missed:?}");
         }

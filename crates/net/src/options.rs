@@ -217,6 +217,47 @@ pub(crate) fn keepalive(socket: &Arc<dyn Socket>) -> std::io::Result<bool> {
     }
 }
 
+/// The sizes of the buffers of a socket, which several kinds have.
+macro_rules! buffer_sizes {
+    ($socket:ident) => {
+        /// The sizes of its buffers.
+        impl $socket {
+            /// How many bytes may wait to be read.
+            ///
+            /// # Errors
+            /// What the system says.
+            pub fn recv_buffer(&self) -> std::io::Result<usize> {
+                $crate::options::recv_buffer(&self.socket)
+            }
+
+            /// Sets how many bytes may wait to be read; the system may make that more.
+            ///
+            /// # Errors
+            /// What the system says.
+            pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
+                self.socket.set_option(asx_runtime::net::SocketOption::RecvBuffer(bytes))
+            }
+
+            /// How many bytes may wait to go out.
+            ///
+            /// # Errors
+            /// What the system says.
+            pub fn send_buffer(&self) -> std::io::Result<usize> {
+                $crate::options::send_buffer(&self.socket)
+            }
+
+            /// Sets how many bytes may wait to go out; the system may make that more.
+            ///
+            /// # Errors
+            /// What the system says.
+            pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
+                self.socket.set_option(asx_runtime::net::SocketOption::SendBuffer(bytes))
+            }
+        }
+    };
+}
+pub(crate) use buffer_sizes;
+
 pub(crate) fn recv_buffer(socket: &Arc<dyn Socket>) -> std::io::Result<usize> {
     match socket.option(OptionName::RecvBuffer)? {
         SocketOption::RecvBuffer(bytes) => Ok(bytes),

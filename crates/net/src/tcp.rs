@@ -341,38 +341,6 @@ impl TcpStream {
     pub fn set_keepalive(&self, on: bool) -> std::io::Result<()> {
         self.socket.set_option(SocketOption::KeepAlive(on))
     }
-
-    /// How many bytes may wait to be read.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn recv_buffer(&self) -> std::io::Result<usize> {
-        options::recv_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to be read; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::RecvBuffer(bytes))
-    }
-
-    /// How many bytes may wait to go out.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> std::io::Result<usize> {
-        options::send_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to go out; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::SendBuffer(bytes))
-    }
 }
 
 /// To and from std.
@@ -469,3 +437,5 @@ impl Duplex for TcpStream {
         split::halves(&self.socket)
     }
 }
+
+options::buffer_sizes!(TcpStream);

@@ -148,38 +148,6 @@ impl UdpSocket {
         self.socket.set_option(SocketOption::Ttl(hops))
     }
 
-    /// How many bytes may wait to be read.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn recv_buffer(&self) -> std::io::Result<usize> {
-        options::recv_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to be read; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::RecvBuffer(bytes))
-    }
-
-    /// How many bytes may wait to go out.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> std::io::Result<usize> {
-        options::send_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to go out; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::SendBuffer(bytes))
-    }
-
     /// What went wrong since this was asked last: that nobody is at the peer's port, for example.
     ///
     /// # Errors
@@ -220,3 +188,5 @@ impl fmt::Debug for UdpSocket {
         f.debug_tuple("UdpSocket").field(&self.socket).finish()
     }
 }
+
+options::buffer_sizes!(UdpSocket);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Opening, Socket, SocketOption, SocketSetup};
+use asx_runtime::net::{Address, Opening, Socket, SocketSetup};
 
 use crate::bound::Bound;
 use crate::io::{self, Duplex, Error, Result, WriteAllError};
@@ -275,38 +275,6 @@ impl UnixStream {
         self.socket.take_error()
     }
 
-    /// How many bytes may wait to be read.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn recv_buffer(&self) -> std::io::Result<usize> {
-        options::recv_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to be read; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::RecvBuffer(bytes))
-    }
-
-    /// How many bytes may wait to go out.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> std::io::Result<usize> {
-        options::send_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to go out; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::SendBuffer(bytes))
-    }
-
     /// A connection that was made elsewhere.
     ///
     /// # Errors
@@ -437,38 +405,6 @@ impl UnixDatagram {
     /// It cannot be told.
     pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
         self.socket.take_error()
-    }
-
-    /// How many bytes may wait to be read.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn recv_buffer(&self) -> std::io::Result<usize> {
-        options::recv_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to be read; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::RecvBuffer(bytes))
-    }
-
-    /// How many bytes may wait to go out.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn send_buffer(&self) -> std::io::Result<usize> {
-        options::send_buffer(&self.socket)
-    }
-
-    /// Sets how many bytes may wait to go out; the system may make that more.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
-        self.socket.set_option(SocketOption::SendBuffer(bytes))
     }
 
     /// A socket that was made elsewhere.
@@ -625,3 +561,6 @@ impl Duplex for UnixStream {
         split::halves(&self.socket)
     }
 }
+
+options::buffer_sizes!(UnixStream);
+options::buffer_sizes!(UnixDatagram);

@@ -37,3 +37,37 @@ pub(crate) async fn until_cancelled(cx: &Cx, log: &Log, who: &str) -> Cancelled 
     log.add(format!("{who} {:?}", cancelled.kind()));
     cancelled
 }
+
+/// Random numbers below others, which follow from a seed.
+pub(crate) fn draws(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move |count| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 33) as usize % count
+    }
+}
+
+/// What a search has seen a program come to, and whether it has seen all.
+#[cfg(feature = "lab")]
+pub(crate) fn outcomes<P: Clone + std::fmt::Debug, O: Ord>(
+    program: &P,
+    run: impl AsyncFn(Cx, P) -> O,
+    how: asx::lab::How,
+    runs: u64,
+) -> (std::collections::BTreeSet<O>, bool) {
+    let seen = Mutex::new(std::collections::BTreeSet::new());
+    let report = asx::lab::check(async |cx: Cx| {
+        let outcome = run(cx, program.clone()).await;
+        seen.lock().unwrap().insert(outcome);
+    })
+    .how(how)
+    .grain(asx::lab::Grain::Operation)
+    .runs(runs)
+    // All of them, however busy the machine is.
+    .time(std::time::Duration::from_secs(600))
+    .run();
+    assert!(report.failure.is_none(), "{program:?}: {report}");
+    (seen.into_inner().unwrap(), report.proof.is_some())
+}
