@@ -208,7 +208,7 @@ mod on {
     use std::panic::Location;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    use asx_kernel::rng::mix64;
+    use asx_kernel::rng::{GOLDEN, mix64};
 
     use super::{Leave, Object, Part};
 
@@ -657,7 +657,7 @@ mod on {
         /// with others has no parts.
         #[inline]
         pub fn part(self, part: u64) -> Object {
-            Object(if self.0 == 0 { 0 } else { mix64(self.0 ^ part.rotate_left(48)) })
+            Object(if self.0 == 0 { 0 } else { self.0 ^ part.wrapping_mul(GOLDEN) })
         }
 
         /// Its name; 0 if it shares that with others.
@@ -693,7 +693,7 @@ mod on {
                 Leave::Last => AccessKind::Complete,
                 Leave::AfterAll => AccessKind::Write,
             };
-            use_thing(Access { object: mix64(self.0 ^ LEFT), how, is_neutral: true });
+            use_thing(Access { object: self.0 ^ LEFT, how, is_neutral: true });
         }
 
         /// A task is named by its number here; whoever looks knows where it was spawned.

@@ -46,8 +46,6 @@
 //!   outside), with footprints. A [`pick`](Strategy::pick) between two steps is allowed; [`Dpor`]
 //!   then knows nothing better than [`Dfs`].
 
-use asx_kernel::rng::mix64;
-
 mod bounded;
 mod confirm;
 mod decisions;
@@ -96,7 +94,7 @@ impl TaskPath {
     /// The name of an object: whether the task is to be polled.
     #[inline]
     pub const fn turn(self) -> u64 {
-        mix64(self.0 ^ TURN)
+        self.0 ^ TURN
     }
 
     /// The first 24 bits: how a [`Schedule`] names the task.
