@@ -426,8 +426,7 @@ impl Parts {
 
     /// Lets time pass though tasks can run, if the strategy says so: whether it has.
     fn be_slow(&self) -> bool {
-        let until = self.next_event().and_then(|next| self.host.slow_until(next));
-        until.is_some_and(|until| {
+        self.host.slow_until(self.next_event()).is_some_and(|until| {
             self.tick(until, true);
             true
         })

@@ -15,8 +15,8 @@ use asx_trace::Header;
 
 use crate::check::{Check, Grain, How, Judged, Sharing};
 use crate::explore::{
-    Bounded, CONFIRMING, Certificate, Confirmed, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct,
-    Points, Pos, Random, Replay, Schedule, Strategy, Uniform, shrink,
+    Bounded, Certificate, Confirmed, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points,
+    Pos, Random, Replay, Schedule, Strategy, Uniform, shrink,
 };
 use crate::failure::{Failure, Finding, Kind};
 use crate::fault_pairs::Pairs;
@@ -468,7 +468,8 @@ where
         };
         match self.how {
             How::Mixed | How::Dpor if self.is_assumed() => {
-                self.try_all(Confirmed::new(seed), most.saturating_add(CONFIRMING))
+                let (confirmed, most) = Confirmed::new(seed, most);
+                self.try_all(confirmed, most)
             }
             How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
             How::Random => self.try_all(Random::new(seed).disturbing(times), most),

@@ -9,8 +9,8 @@
 use super::trace::{Trace, pick_hash};
 use super::{Access, Dpor, Point, Progress, Random, Strategy, TaskPath, Verdict};
 
-/// Random runs after a proof.
-pub(crate) const CONFIRMING: u64 = 50;
+/// Random runs after a proof, at most.
+const CONFIRMING: u64 = 50;
 
 /// Every class of runs once, then random ones, which must be in one of these classes.
 #[derive(Debug)]
@@ -30,8 +30,14 @@ pub(crate) struct Confirmed {
 }
 
 impl Confirmed {
-    /// An exploration from the start; the random runs are those of a seed.
-    pub(crate) fn new(seed: u64) -> Confirmed {
+    /// An exploration from the start, of so many runs at most, and how many these are with those
+    /// that confirm it: no more than as many again. The random runs are those of a seed.
+    pub(crate) fn new(seed: u64, most: u64) -> (Confirmed, u64) {
+        let left = most.min(CONFIRMING);
+        (Confirmed { left, ..Confirmed::of(seed) }, most.saturating_add(left))
+    }
+
+    fn of(seed: u64) -> Confirmed {
         Confirmed {
             dpor: Dpor::new(),
             random: Random::new(seed),

@@ -66,7 +66,7 @@ mod trace;
 mod uniform;
 
 pub use bounded::{Bounded, Limits};
-pub(crate) use confirm::{CONFIRMING, Confirmed};
+pub(crate) use confirm::Confirmed;
 pub use decisions::{Decision, Decisions, Deviation, Schedule};
 pub use dfs::Dfs;
 pub use dpor::Dpor;

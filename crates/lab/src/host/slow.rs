@@ -17,22 +17,24 @@ use crate::explore::Point;
 /// By how much time may pass the next timer.
 const BEYOND: Duration = Duration::from_millis(30);
 
-/// How much may pass without getting to the next timer.
+/// How much may pass without getting to the next timer, or where there is none.
 const SPANS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)];
 
 impl LabHost {
     /// The time at which the next step is taken, if it is later than it is: the strategy's choice,
-    /// while something can run. `next`: when the next timer is due.
-    pub(crate) fn slow_until(&self, next: Time) -> Option<Time> {
+    /// while something can run. `next`: when the next timer is due. If none is armed, time passes
+    /// only where it has before: between a timer and what it wakes.
+    pub(crate) fn slow_until(&self, next: Option<Time>) -> Option<Time> {
         let mut state = self.state();
-        if !state.can_run() {
+        let now = self.now();
+        if !state.can_run() || next.is_none() && now == Time::ZERO {
             return None;
         }
         state.asks = true;
-        let now = self.now();
-        let left = next - now;
-        let spans = SPANS.into_iter().filter(|span| *span < left);
-        let menu: Vec<Duration> = [left, left + BEYOND].into_iter().chain(spans).collect();
+        let left = next.map(|next| next - now);
+        let spans = SPANS.into_iter().filter(|span| left.is_none_or(|left| *span < left));
+        let timer = left.into_iter().flat_map(|left| [left, left + BEYOND]);
+        let menu: Vec<Duration> = timer.chain(spans).collect();
         let picked = state.pick(Point::Timer, menu.len() + 1);
         let passed = *menu.get(picked.checked_sub(1)?)?;
         let text = Cow::Owned(format!("{passed:?} passed"));

@@ -99,7 +99,7 @@ fn a_timeout_is_of_virtual_time() {
         assert_eq!(cx.now() - start, 3600.secs());
         Ok::<_, io::Error>(())
     };
-    let report = check(program).runs(50).run();
+    let report = check(program).runs(50).exact_time().run();
     assert!(report.failure.is_none(), "{report}");
 }
 
