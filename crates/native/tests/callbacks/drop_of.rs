@@ -114,10 +114,19 @@ fn local_values() {
     static SECOND: Local<Bomb> = Local::new();
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
+        let is_dropped = Arc::new(AtomicBool::new(false));
         let mut inner = Box::pin(cx.with_local(&FIRST, fuse.bomb(), async |cx| {
             cx.with_local(&SECOND, fuse.bomb(), async |cx| {
                 cx.scope(async |s: Scope<Cancelled>| {
-                    s.spawn(async |cx: Cx| cx.sleep(600.secs()).await);
+                    let is_dropped = is_dropped.clone();
+                    s.spawn(async move |cx: Cx| {
+                        let ended = cx.sleep(600.secs()).await;
+                        // Else the region may be gone before the rest of what is dropped.
+                        while !is_dropped.load(SeqCst) {
+                            std::thread::yield_now();
+                        }
+                        ended
+                    });
                     cx.sleep(600.secs()).await
                 })
                 .await
@@ -127,6 +136,7 @@ fn local_values() {
         begin(inner.as_mut(), Waker::noop());
         // The scope closes after this.
         drop(inner);
+        is_dropped.store(true, SeqCst);
         until(cx, || fuse.blown() == 2).await;
     });
 }
