@@ -501,10 +501,17 @@ mod on {
     /// Does what one task does in place of another, whichever that is: which one used something
     /// is no part of what a run is.
     pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
-        let before = POLL.with(|poll| poll.neutral.replace(true));
-        let answer = f();
-        POLL.with(|poll| poll.neutral.set(before));
-        answer
+        let _restore = RestoreNeutral(POLL.with(|poll| poll.neutral.replace(true)));
+        f()
+    }
+
+    /// Ends [`neutrally`], also if what it does panics.
+    struct RestoreNeutral(bool);
+
+    impl Drop for RestoreNeutral {
+        fn drop(&mut self) {
+            POLL.with(|poll| poll.neutral.set(self.0));
+        }
     }
 
     #[inline]
