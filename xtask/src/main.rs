@@ -37,7 +37,12 @@ struct Chore {
 
 const CHORES: &[Chore] = &[
     Chore { name: "check", usage: "", about: "before a commit: the quick half", run: check::run },
-    Chore { name: "test", usage: "", about: "everything the CI runs, summarised", run: ci::run },
+    Chore {
+        name: "test",
+        usage: "[--all | --rest | --list | SECTION..]",
+        about: "the quick sections of the test suite; all; those that --all adds; or by name",
+        run: ci::run,
+    },
     Chore { name: "tidy", usage: "[ROOT]", about: "style and layout rules", run: tidy::run },
     Chore {
         name: "laws",

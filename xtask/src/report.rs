@@ -1,16 +1,16 @@
-//! Named sections run one after the other, timed, summed up at the end.
+//! Runs named sections one after the other and prints a summary with their times.
 
 use crate::Result;
 use std::time::{Duration, Instant};
 
-/// How a section ended.
+/// The result of a section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It ran and all was well; with what it found, if that is worth a word.
+    /// Success, with a remark for the summary (may be empty).
     Passed(String),
-    /// It could not run here, and why.
+    /// The section cannot run on this machine, with the reason.
     Skipped(String),
-    /// It ran and something is wrong.
+    /// Failure, with the reason.
     Failed(String),
 }
 
@@ -23,14 +23,14 @@ impl From<Result> for Verdict {
     }
 }
 
-/// The sections run so far.
+/// The sections that have run, with their results and times.
 #[derive(Default)]
 pub(crate) struct Report {
     done: Vec<(&'static str, Verdict, Duration)>,
 }
 
 impl Report {
-    /// Runs one section. A failure does not keep the next ones from running.
+    /// Runs one section. After a failure the next sections still run.
     pub(crate) fn section<V: Into<Verdict>>(
         &mut self,
         name: &'static str,
@@ -45,7 +45,8 @@ impl Report {
         self.done.push((name, verdict, start.elapsed()));
     }
 
-    /// Prints the table and the closing line; an error, already told, if any section failed.
+    /// Prints the table and the closing line. Returns an empty error if a section failed: the
+    /// reason has been printed.
     pub(crate) fn finish(self) -> Result {
         println!("\n=== summary");
         for (name, verdict, time) in &self.done {
@@ -57,13 +58,24 @@ impl Report {
             let line = format!("{name:<12} {word:<8} {:>7.1} s  {note}", time.as_secs_f64());
             println!("{}", line.trim_end());
         }
-        // The last line of all: programs read it.
+        println!("{}", self.times());
+        // Programs parse the last line.
         println!("{}", self.counts());
         if self.count(|verdict| matches!(verdict, Verdict::Failed(_))) == 0 {
             Ok(())
         } else {
             Err(String::new())
         }
+    }
+
+    /// Returns the total time and the slowest sections.
+    fn times(&self) -> String {
+        let total: Duration = self.done.iter().map(|(_, _, time)| *time).sum();
+        let mut slowest: Vec<_> = self.done.iter().map(|(name, _, time)| (*time, *name)).collect();
+        slowest.sort_unstable_by(|a, b| b.cmp(a));
+        let names: Vec<&str> = slowest.iter().take(5).map(|(_, name)| *name).collect();
+        let minutes = total.as_secs_f64() / 60.0;
+        format!("total {minutes:.1} min; slowest: {}", names.join(", "))
     }
 
     fn counts(&self) -> String {
@@ -83,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_counted_and_the_rest_still_runs() {
+    fn sections_after_a_failure_run_and_are_counted() {
         let mut report = Report::default();
         report.section("a", || Err(String::from("broken")));
         report.section("b", || Ok(()));
@@ -94,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_is_not_failing() {
+    fn a_skipped_section_is_not_a_failure() {
         let mut report = Report::default();
         report.section("a", || Verdict::Skipped(String::from("no tool")));
         assert!(report.finish().is_ok());
