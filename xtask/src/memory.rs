@@ -55,6 +55,6 @@ pub(crate) fn valgrind_section() -> Verdict {
     {
         return Verdict::Skipped(format!("valgrind can't be had: {why}"));
     }
-    let subset = ["--quiet", "-p", "asx-native", "--test", "stop", "--test", "basic"];
+    let subset = ["--quiet", "-p", "asx-native", "--test", "suite", "--", "stop::", "basic::"];
     valgrind(&subset.map(String::from)).into()
 }

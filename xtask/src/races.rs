@@ -19,19 +19,20 @@ use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir};
 use crate::{Result, stress};
 
-/// Those with threads; the rest of the native tests have no more to show for the time that it takes
-/// to compile them. Without arguments for `cargo test` these are run.
-const THREADED: &str = "--lib --test basic --test guests --test stop";
+/// The default arguments of `cargo test`: the native tests in which several threads meet.
+const THREADED: &str = "--lib --test suite -- basic:: guests:: stop::";
 
 /// Tests under the thread sanitizer; arguments go to `cargo test -p asx-native`.
 pub(crate) fn tsan(args: &[String]) -> Result {
     component("rust-src")?;
     let mut test = cargo("+nightly test --quiet --release -p asx-native");
+    // Before the arguments, which may end with `--` and names of tests.
+    sanitized(&mut test)?;
     match args {
         [] => test.args(THREADED.split_whitespace()),
         args => test.args(args),
     };
-    sh(sanitized(&mut test)?)
+    sh(&mut test)
 }
 
 /// Has a cargo command build everything, std included, with the thread sanitizer; the first report

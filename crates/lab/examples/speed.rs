@@ -1,7 +1,7 @@
 //! Runs per second of each strategy on a small and a large program, and what a run of the program
 //! itself costs: `cargo run --release -p asx-lab --example speed`.
 
-#[path = "../tests/program/mod.rs"]
+#[path = "../tests/suite/program/mod.rs"]
 mod program;
 
 use asx_lab::explore::{

@@ -1,0 +1,77 @@
+//! A task's own cleanup: a scope around its work, and what was deferred in it.
+
+use crate::common;
+
+use std::sync::Arc;
+
+use asx::prelude::*;
+use common::{Log, on_each};
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Value,
+    Error,
+    Panic,
+    Cancel,
+}
+
+#[derive(Debug)]
+struct Failed;
+
+impl From<Cancelled> for Failed {
+    fn from(_: Cancelled) -> Self {
+        Failed
+    }
+}
+
+async fn work(cx: Cx, log: Arc<Log>, end: End) -> Result<(), Failed> {
+    cx.scope(async |s| {
+        for what in ["first", "second"] {
+            let log = log.clone();
+            let undo = async move |cx: Cx| {
+                // Waits, and is not stopped by the cancel that may have led here.
+                cx.sleep(1.millis()).await.expect("no cancel reaches it");
+                log.add(what);
+            };
+            s.defer(undo).expect("the scope is open");
+        }
+        match end {
+            End::Value => Ok(()),
+            End::Error => Err(Failed),
+            End::Panic => panic!("on purpose"),
+            End::Cancel => Ok(cx.sleep(60.minutes()).await?),
+        }
+    })
+    .await
+}
+
+#[test]
+fn what_a_task_defers_runs_last_first_however_the_task_ends() {
+    on_each(|runtime| {
+        for end in [End::Value, End::Error, End::Panic, End::Cancel] {
+            let log = Arc::new(Log::default());
+            let told = log.clone();
+            runtime.block_on(async |cx: Cx| {
+                let all = cx.scope_with(asx::Policy::CollectAll);
+                let all = all.run(async |s: Scope<Failed>| {
+                    let task = s.spawn(move |cx| work(cx, told, end));
+                    if let End::Cancel = end {
+                        task.cancel("enough");
+                    }
+                    let outcome = task.await;
+                    // It was all done when the end could be seen.
+                    assert_eq!(log.take(), ["second", "first"], "{end:?}");
+                    match (end, outcome) {
+                        (End::Value, Ok(())) => {}
+                        (End::Error, Err(TaskError::Err(Failed))) => {}
+                        (End::Panic, Err(TaskError::Panicked(_))) => {}
+                        (End::Cancel, Err(TaskError::Cancelled(_))) => {}
+                        (end, outcome) => panic!("{end:?}: {outcome:?}"),
+                    }
+                    Ok(())
+                });
+                assert!(all.await.is_ok());
+            });
+        }
+    });
+}

@@ -1,0 +1,251 @@
+//! Races, from the outside.
+
+use crate::common;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use asx::cancel::Kind;
+use asx::prelude::*;
+use asx::{Runtime, race_all, race3, race4};
+use common::{Log, on_each, until_cancelled};
+
+#[test]
+fn the_loser_has_cleaned_up_when_the_race_returns() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (cx, log) = (&cx, &Log::default());
+            let lose = async |who| {
+                until_cancelled(cx, log, who).await;
+                "loser"
+            };
+            let win = async |cx: &Cx| {
+                cx.yield_now().await;
+                "winner"
+            };
+            assert_eq!(race(cx, async |_| lose("a").await, win).await, "winner");
+            assert_eq!(log.take(), ["a RaceLost"]);
+            let first = race4(
+                cx,
+                async |_| lose("a").await,
+                async |_| lose("b").await,
+                win,
+                async |_| lose("d").await,
+            );
+            assert_eq!(first.await, "winner");
+            assert_eq!(log.take(), ["a RaceLost", "b RaceLost", "d RaceLost"]);
+            let many = ["a", "win", "b"].map(|who| {
+                async move |cx: &_| if who == "win" { win(cx).await } else { lose(who).await }
+            });
+            assert_eq!(race_all(cx, many).await, Some("winner"));
+            assert_eq!(log.take(), ["a RaceLost", "b RaceLost"]);
+        });
+    });
+}
+
+#[test]
+fn what_the_losers_say_is_dropped_when_all_have_ended() {
+    struct Value<'a>(&'a Log, &'static str);
+    impl Drop for Value<'_> {
+        fn drop(&mut self) {
+            self.0.add(format!("drop {}", self.1));
+        }
+    }
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let log = &Log::default();
+            let lose = async |cx: &Cx, who| {
+                until_cancelled(cx, log, who).await;
+                Value(log, who)
+            };
+            let first = race3(
+                &cx,
+                async |cx| lose(cx, "a").await,
+                async |cx| {
+                    cx.yield_now().await;
+                    Value(log, "winner")
+                },
+                async |cx| {
+                    let value = lose(cx, "c").await;
+                    cx.yield_now().await;
+                    log.add("c ends");
+                    value
+                },
+            )
+            .await;
+            let events = log.take();
+            assert_eq!(events, ["a RaceLost", "c RaceLost", "c ends", "drop a", "drop c"]);
+            drop(first);
+            assert_eq!(log.take(), ["drop winner"]);
+        });
+    });
+}
+
+#[test]
+fn the_one_written_first_wins_and_the_rest_never_begins() {
+    on_each(|rt| {
+        let begun = Cell::new(0);
+        let part = |n| {
+            let begun = &begun;
+            async move |_: &Cx| {
+                begun.set(begun.get() + 1);
+                n
+            }
+        };
+        rt.block_on(async |cx: Cx| {
+            assert_eq!(race(&cx, part(1), part(2)).await, 1);
+            assert_eq!(race_all(&cx, [part(3), part(4), part(5)]).await, Some(3));
+            assert_eq!(race_all(&cx, [part(6)].into_iter().take(0)).await, None);
+        });
+        assert_eq!(begun.get(), 2);
+    });
+}
+
+#[test]
+fn a_timeout_reaches_both_parts_of_a_race_inside() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let log = &Log::default();
+            let result: Result<(), Cancelled> = cx
+                .timeout(1.millis(), async |cx| {
+                    let wait = async |cx: &Cx, who| Err(until_cancelled(cx, log, who).await);
+                    race(cx, async |cx| wait(cx, "a").await, async |cx| wait(cx, "b").await).await
+                })
+                .await;
+            assert_eq!(result.map_err(|cancelled| cancelled.kind()), Err(Kind::Timeout));
+            // The one that ends first wins; the other had seen the timeout before.
+            assert_eq!(log.take(), ["a Timeout", "b Timeout"]);
+        });
+    });
+}
+
+#[test]
+fn an_inner_timeout_can_only_tighten() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let kinds = &Log::default();
+            let inner = async |cx: &Cx, limit| -> Result<(), Cancelled> {
+                let wait = async |cx: &Cx| Err(cx.cancelled().await);
+                let result = cx.timeout(limit, wait).await;
+                kinds.add(format!("{:?}", result.as_ref().map_err(|why| why.kind())));
+                result
+            };
+            // The outer one is over first: its deadline holds inside, whatever the inner one says.
+            let now = cx.now();
+            let outer = cx.deadline(now + 1.millis(), async |cx| inner(cx, 60.minutes()).await);
+            assert_eq!(outer.await.map_err(|why| why.kind()), Err(Kind::Deadline));
+            let outer = cx.deadline(now + 60.minutes(), async |cx| inner(cx, 1.millis()).await);
+            assert_eq!(outer.await.map_err(|why| why.kind()), Err(Kind::Timeout));
+            assert_eq!(kinds.take(), ["Err(Deadline)", "Err(Timeout)"]);
+        });
+    });
+}
+
+#[test]
+fn a_shield_in_the_loser_is_not_broken() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let log = &Log::default();
+            let guarded = async |cx: &Cx| {
+                let inside = async |cx: &Cx| {
+                    for _ in 0..5 {
+                        cx.yield_now().await;
+                        assert!(!cx.is_cancelled());
+                        cx.checkpoint().unwrap();
+                    }
+                    log.add("shielded part done");
+                };
+                cx.shield(inside).await;
+                log.add(format!("then {:?}", cx.checkpoint().unwrap_err().kind()));
+            };
+            race(&cx, guarded, async |cx| cx.yield_now().await).await;
+            assert_eq!(log.take(), ["shielded part done", "then RaceLost"]);
+            assert!(!cx.is_cancelled());
+        });
+    });
+}
+
+#[test]
+fn a_race_in_a_race_loses_as_a_whole() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let (cx, log) = (&cx, &Log::default());
+            let inner = async |cx: &Cx| {
+                let wait = async |cx: &Cx, who| drop(until_cancelled(cx, log, who).await);
+                race(cx, async |cx| wait(cx, "a").await, async |cx| wait(cx, "b").await).await;
+            };
+            race(cx, inner, async |cx| cx.yield_now().await).await;
+            assert_eq!(log.take(), ["a RaceLost", "b RaceLost"]);
+        });
+    });
+}
+
+#[test]
+fn a_scope_in_the_loser_is_closed_and_drained() {
+    on_each(|rt| {
+        rt.block_on(async |cx: Cx| {
+            let log = std::sync::Arc::new(Log::default());
+            let scoped = async |cx: &Cx| -> Result<(), Cancelled> {
+                cx.scope(async |s| {
+                    let log = log.clone();
+                    s.spawn(async move |cx: Cx| {
+                        Err::<(), _>(until_cancelled(&cx, &log, "child").await)
+                    });
+                    Err(cx.cancelled().await)
+                })
+                .await
+            };
+            let win = async |cx: &Cx| {
+                cx.yield_now().await;
+                Ok(())
+            };
+            assert_eq!(race(&cx, scoped, win).await, Ok(()));
+            assert_eq!(log.take(), ["child ParentCancelled"]);
+        });
+    });
+}
+
+#[test]
+fn a_panic_goes_on_when_the_other_has_ended() {
+    on_each(|rt: &Runtime| {
+        let log = Log::default();
+        let run = AssertUnwindSafe(|| {
+            rt.block_on(async |cx: Cx| {
+                let ouch = async |cx: &Cx| {
+                    cx.yield_now().await;
+                    panic!("ouch")
+                };
+                race(&cx, async |cx| drop(until_cancelled(cx, &log, "a").await), ouch).await
+            })
+        });
+        assert_eq!(catch_unwind(run).unwrap_err().downcast_ref(), Some(&"ouch"));
+        assert_eq!(log.take(), ["a RaceLost"]);
+    });
+}
+
+#[test]
+fn races_run_in_tasks_on_any_thread() {
+    on_each(|rt| {
+        let sum: Result<u32, Cancelled> = rt.block_on(async |cx: Cx| {
+            cx.scope(async |s| {
+                let tasks = Vec::from_iter((0..50).map(|n| {
+                    s.spawn(async move |cx: Cx| {
+                        let slow = async |cx: &Cx| Err(cx.cancelled().await);
+                        let fast = async |cx: &Cx| {
+                            cx.sleep(10.micros()).await?;
+                            Ok(n)
+                        };
+                        race(&cx, slow, fast).await
+                    })
+                }));
+                let mut sum = 0;
+                for task in tasks {
+                    sum += task.await.unwrap();
+                }
+                Ok(sum)
+            })
+            .await
+        });
+        assert_eq!(sum, Ok(1225));
+    });
+}

@@ -1,0 +1,538 @@
+//! The program from outside: what it prints, and its exit codes.
+
+use crate::folder;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::{env, fs};
+
+use folder::Folder;
+
+fn asx(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_asx")).args(arguments).output().expect("asx runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const GOOD: &str = "schema = 1\nid = \"good\"\ntitle = \"t\"\narea = \"a\"\n\
+                    steps = [{ op = \"spawn\", task = \"idle\" }, { op = \"run\" \
+                      }]\n[tasks.idle]\n";
+
+fn wrong() -> String {
+    GOOD.replace("good", "wrong").replace("{ op = \"run\" }", "{ op = \"run\", steps = 7 }")
+}
+
+#[test]
+fn the_native_runtime_is_a_host_that_says_what_it_cannot_run() {
+    let output = asx(&["conform", "--host", "native", "--filter", "ch-*"]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("native: ") && out.contains(" 0 failed, "), "{out}");
+    assert!(out.contains("skipped ch-linearity-001: types forbid it"), "{out}");
+    let (model, native) =
+        (asx(&["run", "ch-fifo-001"]), asx(&["run", "ch-fifo-001", "--host", "native"]));
+    assert_eq!(text(&model.stdout), text(&native.stdout));
+}
+
+#[test]
+fn without_a_command_there_is_a_tour_that_finds_its_bug() {
+    let folder = Folder::new("program-tour");
+    let asx = Command::new(env!("CARGO_BIN_EXE_asx")).current_dir(&*folder).output();
+    let output = asx.expect("asx runs");
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    for said in ["the books are right", "none fails", "fails again in the same way", "as the laws"]
+    {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+}
+
+#[test]
+fn conform_filters_lists_and_speaks_json() {
+    let list = text(&asx(&["conform", "--list", "--filter", "tm-same-*"]).stdout);
+    assert_eq!(list, "tm-same-deadline-001\n");
+    let output = asx(&["conform", "--json", "--filter", "tm-same-*"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let snapshots = &json["snapshots"];
+    let expected = serde_json::json!({
+        "contract": "asx-semantics-1", "host": "model", "snapshots": snapshots, "total": 1,
+        "passed": 1, "failed": [], "problems": {}, "skipped": [],
+    });
+    assert_eq!(json, expected);
+    // Each run has the id of the state it began with, whatever the host.
+    let of_run = asx(&["run", "tm-same-deadline-001", "--json", "--seed", "4", "--host", "c"]);
+    let run: serde_json::Value = serde_json::from_slice(&of_run.stdout).expect("JSON");
+    assert_eq!(run["contract"], "asx-semantics-1");
+    assert_eq!(snapshots["tm-same-deadline-001"]["4"], run["runs"][0]["snapshot"]);
+    assert!(run["runs"][0]["snapshot"].as_str().is_some_and(|id| id.len() == 16), "{run}");
+    assert_eq!(asx(&["conform", "--filter", "nothing-*"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_failure_shows_both_sides_and_how_to_see_it_again() {
+    let folder = Folder::new("program-failure");
+    fs::write(folder.join("good.toml"), GOOD).expect("written");
+    fs::write(folder.join("wrong.toml"), wrong()).expect("written");
+    fs::write(folder.join("broken.toml"), "schema = 1\n").expect("written");
+    let path = folder.to_string_lossy();
+    let left = folder.join("left").to_string_lossy().into_owned();
+    let output = asx(&["conform", "--fixtures", &path, "--out", &left]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out.contains("wrong.toml:5: op \"run\": steps"), "{out}");
+    assert!(out.contains("expected 7") && out.contains("got      1"), "{out}");
+    assert!(out.contains(&format!("repro: asx run {path}")), "{out}");
+    assert!(out.contains(&format!("--host model --seed 0 --out {left}")), "{out}");
+    assert!(out.contains("broken.toml:1: id: a scenario needs the key `id`"), "{out}");
+    assert!(out.contains("1 of 3 passed, 2 failed"), "{out}");
+    let output = asx(&["conform", "--json", "--fixtures", &path, "--out", &left]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["failed"], serde_json::json!(["broken", "wrong"]));
+    assert_eq!(json["problems"]["wrong"][1], "    expected 7");
+    assert_eq!(asx(&["conform", "--fixtures", "/no/such/folder"]).status.code(), Some(2));
+}
+
+/// Each file of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        (name, fs::read_to_string(entry.path()).expect("text"))
+    };
+    entries.map(read).collect()
+}
+
+/// A call as it is printed, run by a shell that finds this program as `asx`.
+fn shell(call: &str) -> Output {
+    let beside = Path::new(env!("CARGO_BIN_EXE_asx")).parent().expect("a folder");
+    let before = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([beside.to_owned()].into_iter().chain(env::split_paths(&before)));
+    let path = path.expect("a path");
+    Command::new("sh").args(["-c", call]).env("PATH", path).output().expect("a shell")
+}
+
+/// What is said to be wrong, and the call that shows it again.
+fn told(out: &str) -> (Vec<String>, String) {
+    let lines = || out.lines().map(str::trim);
+    let calls: Vec<_> = lines().filter_map(|line| line.strip_prefix("repro: ")).collect();
+    assert_eq!(calls.len(), 1, "{out}");
+    let wrong = |line: &&str| line.contains("wrong") && line.contains(".toml:");
+    let sides = |line: &&str| line.starts_with("expected ") || line.starts_with("got ");
+    let said = lines().filter(|line| wrong(line) || sides(line)).map(str::to_owned).collect();
+    (said, calls[0].to_owned())
+}
+
+#[test]
+#[cfg(unix)]
+fn on_every_host_the_call_that_is_printed_makes_the_failure_and_its_folder_again() {
+    // The name of the folder has to be quoted.
+    let folder = Folder::new("program it's");
+    fs::write(folder.join("wrong.toml"), wrong()).expect("written");
+    let (path, left) = (folder.to_string_lossy(), folder.join("left"));
+    for host in ["model", "native", "lab", "web", "c"] {
+        let out = left.to_string_lossy();
+        let call = ["conform", "--host", host, "--fixtures", &path, "--out", &out];
+        let output = asx(&call);
+        assert_eq!(output.status.code(), Some(1), "{host}: {}", text(&output.stderr));
+        let (said, repro) = told(&text(&output.stdout));
+        assert!(said.iter().any(|line| line == "expected 7"), "{said:?}");
+        assert!(repro.contains(&format!("--host {host} --seed 0")), "{repro}");
+        let made = left.join(format!("wrong-0-{host}"));
+        let first = files(&made);
+        let other = if host == "model" { "native" } else { "model" };
+        let (own, other) = (format!("{host}.log"), format!("{other}.log"));
+        let mut names = vec!["difference.txt", "script.txt", "summary.json", &own, &other];
+        names.sort_unstable();
+        assert_eq!(first.keys().collect::<Vec<_>>(), names);
+        assert_eq!(first["script.txt"], wrong());
+        assert!(first["difference.txt"].contains("expected 7\n    got      1"), "{first:?}");
+        assert!(first["difference.txt"].contains("the logs are the same"), "{first:?}");
+        assert!(first[&own].contains("task_ended task=idle") && first[&own] == first[&other]);
+        let summary: serde_json::Value =
+            serde_json::from_str(&first["summary.json"]).expect("JSON");
+        assert_eq!((&summary["fixture"], &summary["seed"]), (&"wrong".into(), &0.into()));
+        assert_eq!((&summary["host"], &summary["repro"]), (&host.into(), &repro.clone().into()));
+        assert_eq!(summary["contract"], "asx-semantics-1");
+        fs::remove_dir_all(&left).expect("removed");
+        let again = shell(&repro);
+        assert_eq!(again.status.code(), Some(1), "{repro}: {}", text(&again.stderr));
+        assert_eq!(told(&text(&again.stdout)), (said, repro));
+        assert_eq!(files(&made), first);
+        fs::remove_dir_all(&left).expect("removed");
+    }
+}
+
+#[test]
+fn a_run_that_passes_leaves_nothing() {
+    let folder = Folder::new("program-passes");
+    let left = folder.join("left");
+    let out = left.to_string_lossy();
+    let output = asx(&["conform", "--filter", "tm-same-*", "--out", &out]);
+    assert_eq!((output.status.code(), left.exists()), (Some(0), false));
+    let output = asx(&["run", "tm-same-deadline-001", "--out", &out]);
+    assert_eq!((output.status.code(), left.exists()), (Some(0), false));
+}
+
+#[test]
+fn the_version_names_the_contract() {
+    let output = asx(&["--version"]);
+    let expected = format!("asx {} (contract asx-semantics-1)\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(text(&output.stdout), expected);
+}
+
+#[test]
+fn a_folder_may_not_have_two_of_an_id_nor_files_that_are_no_text() {
+    let folder = Folder::new("program-twins");
+    fs::create_dir(folder.join("below")).expect("a folder");
+    fs::write(folder.join("below/good.toml"), GOOD).expect("written");
+    fs::write(folder.join("good.toml"), GOOD).expect("written");
+    let path = folder.to_string_lossy();
+    let output = asx(&["conform", "--fixtures", &path]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    assert!(out.contains("good.toml:1: id: expected an id of its own, not that of "), "{out}");
+
+    let bad = folder.join("bad.toml");
+    fs::write(&bad, b"schema = 1\nid = \"\xff\"\n").expect("written");
+    for arguments in [["conform", "--fixtures", &path], ["run", &bad.to_string_lossy(), "--json"]] {
+        let output = asx(&arguments);
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.contains("bad.toml: line 2 is not UTF-8 (byte 17)"), "{err}");
+    }
+}
+
+#[test]
+fn run_shows_the_journal_with_names_and_the_verdict() {
+    let output = asx(&["run", "tm-same-deadline-001", "--seed", "4"]);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.contains("seed 4") && !out.contains("seed 0"), "{out}");
+    assert!(out.contains("timer_fired") && out.contains("timer="), "{out}");
+    assert!(out.ends_with("passed\n"), "{out}");
+    let output = asx(&["run", "tm-same-deadline-001", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&json["passed"], json["runs"].as_array().map(Vec::len)), (&true.into(), Some(2)));
+    assert_eq!(asx(&["run", "no-such-file"]).status.code(), Some(2));
+}
+
+#[test]
+fn bless_writes_the_fingerprint_unless_something_else_fails() {
+    let folder = Folder::new("program-bless");
+    let (good, bad) = (folder.join("good.toml"), folder.join("wrong.toml"));
+    fs::write(&good, GOOD).expect("written");
+    fs::write(&bad, wrong()).expect("written");
+    let (good, bad) = (good.to_string_lossy(), bad.to_string_lossy());
+    let before = text(&asx(&["run", &good]).stdout);
+    assert!(before.contains("warning: no fingerprint"), "{before}");
+    assert_eq!(asx(&["run", &good, "--bless"]).status.code(), Some(0));
+    let blessed = fs::read_to_string(&*good).expect("read");
+    assert!(blessed.starts_with(GOOD) && blessed.contains("fingerprint = \""), "{blessed}");
+    assert_eq!(asx(&["run", &good]).status.code(), Some(0));
+    let at = blessed.find("fingerprint = \"").expect("there") + 15;
+    let other = format!("{}{}{}", &blessed[..at], "0123456789abcdef", &blessed[at + 16..]);
+    fs::write(&*good, other).expect("written");
+    let output = asx(&["run", &good]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("expected 0123456789abcdef"));
+    assert_eq!(asx(&["run", &bad, "--bless"]).status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&*bad).expect("read"), wrong());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_where() {
+    let folder = Folder::new("program-schema");
+    let file = folder.join("x.toml");
+    fs::write(&file, "schema = 1\nsteps = [{ op = \"nap\" }]\n").expect("written");
+    let output = asx(&["run", &file.to_string_lossy()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("x.toml:2: op: there is no op \"nap\""));
+    let output = asx(&["run", &file.to_string_lossy(), "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let told = json["errors"].as_array().expect("a list").iter();
+    assert!(told.clone().any(|error| error["line"] == 2 && error["key"] == "op"), "{json}");
+    assert!(!json["passed"].as_bool().unwrap_or(true), "{json}");
+}
+
+#[test]
+fn status_explains_names_and_numbers_and_suggests() {
+    for name in ["FULL", "full", "102"] {
+        let output = asx(&["status", name]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).starts_with("FULL (102), flow\nThe channel has no free slot"));
+    }
+    assert!(text(&asx(&["status"]).stdout).lines().count() > 30);
+    let output = asx(&["status", "FUL"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("FULL"));
+    let output = asx(&["status", "299"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("STALE_HANDLE (202)"));
+}
+
+#[test]
+fn bad_flags_exit_with_two_and_help_has_examples() {
+    assert_eq!(asx(&["--no-such-flag"]).status.code(), Some(2));
+    assert_eq!(asx(&["conform", "--host", "moon"]).status.code(), Some(2));
+    for arguments in [&["--help"][..], &["conform", "--help"], &["run", "--help"]] {
+        assert!(text(&asx(arguments).stdout).contains("Examples:"));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asx"))
+        .args(["run", "sc-cancel-streak-001"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("asx runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+/// A scenario whose expectation depends on which of two equals goes first.
+const RACY: &str = "schema = 1\nid = \"racy\"\ntitle = \"t\"\narea = \"a\"\n\
+                    steps = [{ op = \"spawn\", task = \"a\" }, { op = \"spawn\", task = \"b\" }, \
+                      { op = \"step\" }, { op = \"step\" }, { op = \"step\", task = \"a\" }, \
+                      { op = \"run\" }]\n\
+                    [tasks.a]\nbody = [{ op = \"yield\" }]\n\
+                    [tasks.b]\nbody = [{ op = \"yield\" }]\n";
+
+#[test]
+fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
+    let folder = Folder::new("program-explore");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let file = file.to_str().expect("text");
+    // By the laws every order is as good as the other.
+    let output = asx(&["explore", file, "--seeds", "50"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    let output = asx(&["explore", file, "--seeds", "50", "--jobs", "2", "--expect", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["done"], &report["id"]), (&50.into(), &"racy".into()));
+    let token = report["failures"][0]["token"].as_str().expect("a token");
+    let again = asx(&["replay", file, token, "--expect"]);
+    let (out, failure) = (text(&again.stdout), report["failures"][0]["message"].as_str());
+    assert!(again.status.code() == Some(1) && out.contains(failure.expect("text")), "{out}");
+    let shrunk = asx(&["shrink", file, token, "--expect", "--json"]);
+    let shrunk: serde_json::Value = serde_json::from_slice(&shrunk.stdout).expect("JSON");
+    assert_eq!(shrunk["after"], 1, "{shrunk}");
+    let damaged = asx(&["replay", file, "no-such-token"]);
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(text(&damaged.stderr).contains("no-such-token"), "{}", text(&damaged.stderr));
+}
+
+#[test]
+fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
+    let folder = Folder::new("program-shards");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let file = file.to_str().expect("text");
+    let whole = asx(&["explore", file, "--seeds", "40", "--expect", "--json"]);
+    let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).expect("JSON");
+    let part = |nth: &str, seeds: &str| {
+        let state = folder.join(format!("{}.json", nth.replace('/', "-")));
+        let state = state.to_str().expect("text").to_owned();
+        asx(&["explore", file, "--seeds", seeds, "--shard", nth, "--expect", "--resume", &state]);
+        state
+    };
+    // The first part stops half-way, and goes on.
+    part("0/2", "20");
+    let (first, second) = (part("0/2", "40"), part("1/2", "40"));
+    let merged = asx(&["explore", "--json", "--merge", &first, &second]);
+    let merged: serde_json::Value = serde_json::from_slice(&merged.stdout).expect("JSON");
+    for key in ["done", "distinct", "failures"] {
+        assert_eq!(merged[key], whole[key], "{key}");
+    }
+    let twice = asx(&["explore", "--merge", &first, &first]);
+    assert_eq!(twice.status.code(), Some(2), "{}", text(&twice.stderr));
+    fs::write(&first, "{\"version\": 1}").expect("a file");
+    for flags in [&["--shard", "0/2"][..], &["--resume", "no.json"], &["--twice"]] {
+        let refused = asx(&[&["explore", file, "--strategy", "dfs"], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    }
+    assert_eq!(asx(&["explore", "--all", "--strategy", "dfs", "--twice"]).status.code(), Some(2));
+    let damaged = asx(&["explore", file, "--shard", "0/2", "--resume", &first]);
+    assert!(damaged.status.code() == Some(2) && text(&damaged.stderr).contains("missing field"));
+}
+
+#[test]
+fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
+    let folder = Folder::new("program-cut");
+    let (file, state) = (folder.join("racy.toml"), folder.join("state.json"));
+    fs::write(&file, RACY).expect("a file");
+    let (file, saved) = (file.to_str().expect("text"), state.to_str().expect("text"));
+    let call = ["explore", file, "--expect", "--resume", saved, "--json", "--jobs", "2"];
+    let done = || {
+        let text = fs::read(&state).ok()?;
+        // Whenever it is looked at, it is whole.
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("a whole state");
+        json["done"].as_u64()
+    };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_asx"))
+        .args(call)
+        .args(["--seeds", "100000000"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("asx runs");
+    while done().is_none_or(|done| done == 0) {
+        assert_eq!(child.try_wait().expect("it is there"), None, "it has not ended");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    let before = done().expect("a state");
+    let seeds = (before + 7).to_string();
+    let output = asx(&[&call[..], &["--seeds", &seeds]].concat());
+    let resumed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(resumed["done"].as_u64(), Some(before + 7), "{}", text(&output.stderr));
+    // Of the failures, which are in the order of seeds, the first thousand are kept.
+    let failures = resumed["failures"].as_array().expect("a list");
+    let seeds: Vec<_> = failures.iter().filter_map(|found| found["seed"].as_u64()).collect();
+    assert!(seeds.is_sorted_by(|one, other| one < other), "no seed twice");
+    let output = asx(&["explore", file, "--resume", saved]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "it was with --expect: {said}");
+    assert!(said.contains("of another exploration") && said.contains("--expect"), "{said}");
+    // What is damaged is refused, and left as it is.
+    let whole = fs::read_to_string(&state).expect("readable");
+    let parts = whole.replace("\"parts\":1", "\"parts\":0");
+    let version = whole.replace("\"version\":1", "\"version\":9");
+    let cases = [(&whole[..whole.len() / 2], "EOF"), (&parts, "part 0 of 0"), (&version, "9")];
+    for (damaged, why) in cases {
+        fs::write(&state, damaged).expect("written");
+        let output = asx(&call);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{why}: {said}");
+        assert!(said.starts_with(&format!("asx: {saved}: ")), "{said}");
+        assert_eq!(fs::read_to_string(&state).expect("readable"), damaged);
+    }
+    let output = asx(&["explore", file, "--resume", "/no/such/folder/state.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    let left: Vec<_> = fs::read_dir(&*folder).expect("readable").flatten().collect();
+    // What the one that was killed may have been writing is no state.
+    assert!(left.len() <= 3, "{left:?}");
+}
+
+#[test]
+fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
+    let folder = Folder::new("program-files");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    let file = file.to_str().expect("text");
+    let (trace, page) = (path("failed.asxt"), path("failed.html"));
+    let files = ["--trace", &trace, "--report", &page];
+    // Nothing fails: nothing is written.
+    let output = asx(&[&["explore", file, "--seeds", "20"], &files[..]].concat());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("failed.asxt: not written"), "{}", text(&output.stdout));
+    assert!(!fs::exists(&trace).expect("known") && !fs::exists(&page).expect("known"));
+    let output = asx(&[&["explore", file, "--seeds", "20", "--expect"], &files[..]].concat());
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{out}");
+    let shown = text(&asx(&["trace", "show", &trace]).stdout);
+    assert!(shown.contains("failure at event"), "{shown}");
+    assert_eq!(asx(&["trace", "verify", &trace, "--strict"]).status.code(), Some(0));
+    assert!(fs::read_to_string(&page).expect("a page").contains("</html>"));
+    // The token of the first one gives the same run.
+    let json = asx(&["explore", file, "--seeds", "20", "--expect", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let token = json["failures"][0]["token"].as_str().expect("a token");
+    let (again, page) = (path("again.jsonl"), path("again.html"));
+    let call = ["replay", file, token, "--expect", "--trace", &again, "--report", &page];
+    assert_eq!(asx(&call).status.code(), Some(1));
+    assert_eq!(asx(&["trace", "diff", &trace, &again]).status.code(), Some(0));
+    assert!(fs::exists(&page).expect("known"));
+    let refused = asx(&["explore", file, "--trace", &path("x.txt")]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("which codec?"));
+}
+
+#[test]
+fn completions_are_for_three_shells() {
+    let said = |shell| text(&asx(&["completions", shell]).stdout);
+    assert!(said("bash").contains("complete -F _asx"), "{}", said("bash"));
+    assert!(said("zsh").starts_with("#compdef asx"));
+    assert!(said("fish").contains("complete -c asx"));
+    for shell in ["bash", "zsh", "fish"] {
+        for word in ["conform", "parity", "explore", "replay", "completions", "resume", "from"] {
+            assert!(said(shell).contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_error_that_takes_nothing_changes_no_exit_code() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("there");
+    let mut asx = Command::new(env!("CARGO_BIN_EXE_asx"));
+    let status = asx.args(["run", "no-such-file"]).stderr(full).status().expect("asx runs");
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn who_asks_for_json_gets_an_object_also_if_there_is_only_a_complaint() {
+    let folder = Folder::new("program-complaints");
+    let damaged = folder.join("damaged.json").display().to_string();
+    fs::write(&damaged, "{\"version\":1").expect("it is written");
+    for arguments in [
+        &["run", "nowhere.toml"][..],
+        &["explore", "nowhere.toml"],
+        &["explore", "ch-fifo-001", "--resume", &damaged],
+        &["explore", "--merge", &damaged],
+        &["replay", "ch-fifo-001", "!!!"],
+        &["shrink", "ch-fifo-001", "!!!"],
+        &["shrink", "nowhere.toml", "AQCugbM"],
+    ] {
+        let output = asx(&[arguments, &["--json"][..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+        let error = object["error"].as_str().expect("what is wrong");
+        assert!(!error.is_empty() && text(&output.stderr).contains(error), "{object}");
+    }
+    // Nothing fails under the usual order: that is no text either.
+    let output = asx(&["shrink", "ch-fifo-001", "AQCugbM", "--json"]);
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((output.status.code(), &object["failure"]), (Some(0), &serde_json::Value::Null));
+}
+
+#[test]
+fn a_search_of_nothing_or_of_a_part_is_not_told_as_a_whole_one() {
+    let output = asx(&["explore", "ch-fifo-001", "--seeds", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+    let folder = Folder::new("program-parts");
+    let parts = ["0/3", "1/3"].map(|part| {
+        let file = folder.join(part.replace('/', "-")).display().to_string();
+        let arguments = ["explore", "ch-fifo-001", "--seeds", "9", "--shard", part, "--resume"];
+        assert_eq!(asx(&[&arguments[..], &[&file]].concat()).status.code(), Some(0));
+        file
+    });
+    let merged = asx(&["explore", "--merge", &parts[0], &parts[1]]);
+    let said = text(&merged.stdout);
+    assert!(said.contains("3 runs of this search are in none of these files"), "{said}");
+    let other = folder.join("other").display().to_string();
+    let arguments = ["explore", "ch-fifo-001", "--seeds", "8", "--shard", "2/3", "--resume"];
+    assert_eq!(asx(&[&arguments[..], &[&other]].concat()).status.code(), Some(0));
+    let merged = asx(&["explore", "--merge", &parts[0], &other]);
+    let said = text(&merged.stderr);
+    assert!(said.contains("9 seeds in 3 parts") && said.contains("8 seeds in 3 parts"), "{said}");
+}
+
+#[test]
+fn what_the_help_names_is_there() {
+    let help = text(&asx(&["explore", "--help"]).stdout);
+    let id = help.lines().find_map(|line| line.trim().strip_prefix("asx explore sched-"));
+    let id = format!("sched-{}", id.and_then(|id| id.split(' ').next()).expect("an example"));
+    assert_eq!(asx(&["explore", &id, "--seeds", "2"]).status.code(), Some(0));
+    let near = text(&asx(&["explore", &id[..id.len() - 1]]).stderr);
+    assert!(near.contains(&format!("did you mean `{id}`?")), "{near}");
+}

@@ -1,0 +1,14 @@
+//! The corpus on every host, one module per subject.
+//!
+//! One binary: linking a test takes longer than running it.
+
+mod c;
+mod corpus;
+mod errors;
+mod features;
+mod guide;
+mod native;
+mod random;
+mod traces;
+mod web;
+mod workers;

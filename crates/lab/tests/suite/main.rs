@@ -1,0 +1,22 @@
+//! The lab, one module per subject.
+//!
+//! One binary: linking a test takes longer than running it.
+
+mod apart;
+mod bugs;
+mod by_law;
+mod circles;
+mod classes;
+mod disturbances;
+mod faults;
+mod grain;
+mod guided;
+mod large;
+mod local;
+mod program;
+mod report;
+mod schedules;
+mod strategies;
+mod telling;
+mod varied;
+mod walks;

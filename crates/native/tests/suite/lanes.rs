@@ -1,0 +1,106 @@
+//! Who goes first on one worker.
+
+use crate::common;
+
+use std::sync::{Arc, Mutex};
+
+use asx_native::Runtime;
+use asx_runtime::{Cx, Scope};
+use common::AppError;
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Runs a program on one worker: what it logs.
+fn logged(program: impl AsyncFnOnce(&Cx, &Scope<AppError>, &Log)) -> Vec<String> {
+    let log = Log::default();
+    let runtime = Runtime::builder().current_thread().build().unwrap();
+    let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
+        cx.scope(async |s| {
+            program(&cx, &s, &log).await;
+            Ok(())
+        })
+        .await
+    });
+    result.unwrap();
+    std::mem::take(&mut *log.lock().unwrap())
+}
+
+#[test]
+fn ready_work_goes_by_priority_also_around_the_usual_one() {
+    let order = logged(async |_, s, log| {
+        for priority in [10, 128, 200, 127, 128, 129, 10] {
+            let log = log.clone();
+            s.task("one").priority(priority).spawn(async move |_: Cx| {
+                log.lock().unwrap().push(priority.to_string());
+                Ok(())
+            });
+        }
+    });
+    assert_eq!(order, ["200", "129", "128", "128", "127", "10", "10"]);
+}
+
+/// After as many cancels as may go in a row, one ready dispatch makes room for as many again.
+#[test]
+fn a_streak_ends_with_a_plain_dispatch() {
+    let order = logged(async |cx, s, log| {
+        let leaves = |name: &'static str| {
+            let log = log.clone();
+            s.spawn(async move |cx: Cx| {
+                let cancelled = cx.cancelled().await;
+                log.lock().unwrap().push(name.into());
+                Err::<(), AppError>(cancelled.into())
+            })
+        };
+        let first = [(); 16].map(|()| leaves("streak"));
+        let second = leaves("cancel");
+        cx.yield_now().await;
+        assert!(first.iter().all(|task| task.cancel("first")));
+        cx.yield_now().await; // back here by a plain dispatch
+        let log = log.clone();
+        s.spawn(async move |_: Cx| {
+            log.lock().unwrap().push("ready".into());
+            Ok(())
+        });
+        second.cancel("second");
+    });
+    assert_eq!(order[16..], ["cancel", "ready"]);
+}
+
+/// In which order ten tasks go that one made ready.
+fn order(seed: Option<u64>) -> Vec<u32> {
+    let builder = Runtime::builder().current_thread();
+    let builder = match seed {
+        Some(seed) => builder.seed(seed).seeded_order(),
+        None => builder,
+    };
+    let runtime = builder.build().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
+        cx.scope(async |s: Scope<AppError>| {
+            for n in 0..10 {
+                let log = log.clone();
+                s.spawn(async move |_cx: Cx| {
+                    log.lock().unwrap().push(n);
+                    Ok(())
+                });
+            }
+            Ok(())
+        })
+        .await
+    });
+    result.unwrap();
+    Arc::into_inner(log).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn equals_go_in_order_or_as_the_seed_says() {
+    let in_order: Vec<u32> = (0..10).collect();
+    assert_eq!(order(None), in_order);
+    let drawn: Vec<_> = (0..4).map(|seed| order(Some(seed))).collect();
+    assert_eq!(drawn, (0..4).map(|seed| order(Some(seed))).collect::<Vec<_>>());
+    assert!(drawn.iter().any(|order| *order != drawn[0]) && !drawn.contains(&in_order));
+    for mut order in drawn {
+        order.sort_unstable();
+        assert_eq!(order, in_order);
+    }
+}

@@ -1,0 +1,143 @@
+//! Datagrams over the loopback interface.
+
+use crate::common;
+
+use std::io::ErrorKind;
+
+use asx_net::{Cx, UdpSocket, io};
+use asx_runtime::channel;
+use common::on_each;
+
+async fn two(cx: &Cx) -> io::Result<(UdpSocket, UdpSocket)> {
+    let one = UdpSocket::bind(cx, "127.0.0.1:0").await?;
+    Ok((one, UdpSocket::bind(cx, "127.0.0.1:0").await?))
+}
+
+#[test]
+fn datagrams_keep_their_bounds_and_say_where_they_come_from() {
+    on_each(async |cx| {
+        let (one, other) = two(&cx).await?;
+        for text in [&b"first"[..], b"", b"third"] {
+            assert_eq!(other.send_to(&cx, text, one.local_addr()?).await?, text.len());
+        }
+        let mut buffer = [0; 16];
+        for text in [&b"first"[..], b"", b"third"] {
+            let (count, from) = one.recv_from(&cx, &mut buffer).await?;
+            assert_eq!((&buffer[..count], from), (text, other.local_addr()?));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_does_not_fit_of_a_datagram_is_lost() {
+    on_each(async |cx| {
+        let (one, other) = two(&cx).await?;
+        other.send_to(&cx, b"too long", one.local_addr()?).await?;
+        other.send_to(&cx, b"next", one.local_addr()?).await?;
+        let mut small = [0; 3];
+        assert_eq!(one.recv_from(&cx, &mut small).await?.0, 3);
+        assert_eq!(&small, b"too");
+        let mut buffer = [0; 8];
+        let count = one.recv(&cx, &mut buffer).await?;
+        assert_eq!(&buffer[..count], b"next");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_connected_socket_sends_to_its_peer_and_hears_nobody_else() {
+    on_each(async |cx| {
+        let (one, other) = two(&cx).await?;
+        let stranger = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
+        assert_eq!(one.peer_addr().unwrap_err().kind(), ErrorKind::NotConnected);
+        one.connect(&cx, other.local_addr()?).await?;
+        assert_eq!(one.peer_addr()?, other.local_addr()?);
+        stranger.send_to(&cx, b"stranger", one.local_addr()?).await?;
+        other.send_to(&cx, b"peer", one.local_addr()?).await?;
+        let mut buffer = [0; 16];
+        let count = one.recv(&cx, &mut buffer).await?;
+        assert_eq!(&buffer[..count], b"peer");
+        assert_eq!(one.send(&cx, b"back").await?, 4);
+        assert_eq!(other.peek(&cx, &mut buffer).await?, 4);
+        let count = other.recv(&cx, &mut buffer).await?;
+        assert_eq!(&buffer[..count], b"back");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_port_that_nobody_is_at_is_an_error() {
+    on_each(async |cx| {
+        let (one, other) = two(&cx).await?;
+        one.connect(&cx, other.local_addr()?).await?;
+        drop(other);
+        one.send(&cx, b"lost").await?;
+        let error = one.recv(&cx, &mut [0; 8]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let error = UdpSocket::bind(&cx, one.local_addr()?).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        Ok(())
+    });
+}
+
+#[test]
+fn settings_are_what_was_set() {
+    on_each(async |cx| {
+        let (one, _other) = two(&cx).await?;
+        assert!(!one.broadcast()?);
+        one.set_broadcast(true)?;
+        assert!(one.broadcast()?);
+        one.set_ttl(9)?;
+        assert_eq!(one.ttl()?, 9);
+        assert!(one.take_error()?.is_none());
+        let built = UdpSocket::builder().broadcast(true).bind_udp(&cx, "127.0.0.1:0").await?;
+        assert!(built.broadcast()?);
+        one.set_send_buffer(30_000)?;
+        one.set_recv_buffer(20_000)?;
+        assert!(one.send_buffer()? >= 30_000 && one.recv_buffer()? >= 20_000);
+        assert!(one.fd().is_some());
+        let at = one.local_addr()?;
+        let one = one.into_std()?;
+        built.send_to(&cx, b"hello", at).await?;
+        one.set_nonblocking(false)?;
+        assert_eq!(one.recv(&mut [0; 8])?, 5);
+        Ok(())
+    });
+}
+
+#[test]
+fn several_tasks_receive_and_each_datagram_goes_to_one() {
+    on_each(async |cx| {
+        let (one, other) = two(&cx).await?;
+        cx.scope(async |s| {
+            let (got, mut all) = channel::bounded(64);
+            for _ in 0..4 {
+                let one = one.clone();
+                let got = got.clone();
+                s.spawn(async move |cx: Cx| -> io::Result<()> {
+                    let mut buffer = [0; 8];
+                    loop {
+                        let count = one.recv(&cx, &mut buffer).await?;
+                        assert_eq!(count, 1);
+                        got.send(&cx, buffer[0]).await.ok();
+                    }
+                });
+            }
+            // No more than fit into the buffer of the socket: none is lost on this interface.
+            for number in 0..40_u8 {
+                other.send_to(&cx, &[number], one.local_addr()?).await?;
+            }
+            let mut numbers = Vec::new();
+            for _ in 0..40 {
+                numbers.push(all.recv(&cx).await.unwrap());
+            }
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..40).collect::<Vec<_>>());
+            s.cancel("enough");
+            Ok(())
+        })
+        .await
+        .or_else(|error: io::Error| if error.is_cancelled() { Ok(()) } else { Err(error) })
+    });
+}

@@ -1,0 +1,107 @@
+//! A run held against a trace parts from it at the first event that differs.
+
+use crate::common;
+
+use asx_kernel::digest::Digest;
+use asx_kernel::journal::{Event, EventKind};
+use asx_kernel::status::{Coded, Status};
+use asx_trace::{Codec, End, ErrorKind, Mismatch, Monitor, Parted, Place, Reader, Record};
+use common::{header, records, story, write};
+
+fn digest(events: &[Event]) -> u64 {
+    let mut digest = Digest::new();
+    events.iter().for_each(|event| event.absorb(&mut digest));
+    digest.value()
+}
+
+/// Holds a run of these events against a trace: how many events and decisions were compared.
+fn hold(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), Parted> {
+    let mut monitor = Monitor::new(Reader::open(bytes).map_err(Parted::Unread)?);
+    run.iter().try_for_each(|event| monitor.see(event))?;
+    let compared = monitor.compared();
+    assert_eq!(monitor.finish(total)?, total);
+    Ok(compared)
+}
+
+fn mismatch(held: Result<(u64, u64), Parted>) -> Mismatch {
+    match held {
+        Err(Parted::Mismatch(mismatch)) => *mismatch,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_same_run_is_the_same() {
+    let run = story();
+    for codec in [Codec::Json, Codec::Binary] {
+        let bytes = write(codec, &header(), &records());
+        assert_eq!(hold(&bytes, &run, digest(&run)), Ok((run.len() as u64, 2)));
+    }
+}
+
+#[test]
+fn each_event_that_is_another_is_told_with_both_sides_and_nothing_after_it_matters() {
+    let recorded = story();
+    let bytes = write(Codec::Json, &header(), &records());
+    for at in 0..recorded.len() {
+        let mut run = recorded.clone();
+        run[at].kind = EventKind::GraceExpired {};
+        run.truncate(at + 1);
+        let found = mismatch(hold(&bytes, &run, 0));
+        assert_eq!((found.seq, found.status()), (at as u64, Status::ReplayMismatch));
+        assert_eq!((found.recorded, found.got), (Some(recorded[at]), Some(run[at])));
+        assert_eq!(found.digests, [digest(&recorded[..=at]), digest(&run)]);
+        // The line of the file that has it.
+        let Place::Line { line, .. } = found.place else { panic!("{found}") };
+        let text = std::str::from_utf8(&bytes).unwrap().lines().nth(line as usize - 1).unwrap();
+        assert!(text.contains(&format!("\"record\":\"event\",\"seq\":{at},")), "{text}");
+        let words = found.to_string();
+        assert!(words.starts_with(&format!("REPLAY_MISMATCH: event {at} (line {line}")), "{words}");
+        assert!(words.contains(&recorded[at].to_string()) && words.contains("grace_expired"));
+    }
+}
+
+#[test]
+fn a_run_that_ends_early_or_goes_on_parts_at_the_end() {
+    let mut run = story();
+    let bytes = write(Codec::Binary, &header(), &records());
+    let last = run.pop().unwrap();
+    let found = mismatch(hold(&bytes, &run, digest(&run)));
+    assert_eq!((found.recorded, found.got), (Some(last), None));
+    let more = Event { seq: last.seq + 1, ..last };
+    run.extend([last, more]);
+    let found = mismatch(hold(&bytes, &run, digest(&run)));
+    assert_eq!((found.recorded, found.got, found.seq), (None, Some(more), more.seq));
+}
+
+#[test]
+fn of_events_that_a_ring_has_overwritten_the_digest_decides() {
+    let run = story();
+    let (total, lost) = (digest(&run), 7);
+    let mut records: Vec<Record> = run[lost..].iter().copied().map(Record::from).collect();
+    let (recorded, lost) = (run.len() as u64, lost as u64);
+    records.push(End { recorded, lost, digest: total, choices: 0 }.into());
+    let bytes = write(Codec::Json, &header(), &records);
+    assert_eq!(hold(&bytes, &run, total).map(|(events, _)| events), Ok(recorded - lost));
+    let found = mismatch(hold(&bytes, &run, total ^ 1));
+    assert_eq!((found.recorded, found.got, found.digests), (None, None, [total, total ^ 1]));
+}
+
+#[test]
+fn a_damaged_trace_is_told_with_its_line() {
+    let run = story();
+    let text = String::from_utf8(write(Codec::Json, &header(), &records())).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines[20] = "{\"record\":\"event\",";
+    let Err(Parted::Unread(error)) = hold(lines.join("\n").as_bytes(), &run, 0) else {
+        panic!("it can be read")
+    };
+    assert!(matches!(error.place, Place::Line { line: 21, .. }), "{error}");
+    assert_eq!(error.status(), Status::TraceMalformed);
+    let cut: String = text.lines().take(10).map(|line| format!("{line}\n")).collect();
+    let Err(Parted::Unread(error)) = hold(cut.as_bytes(), &run, 0) else { panic!("it is whole") };
+    assert_eq!(
+        (error.kind.clone(), error.status()),
+        (ErrorKind::Truncated, Status::TraceTruncated)
+    );
+}

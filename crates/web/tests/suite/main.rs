@@ -1,0 +1,10 @@
+//! The browser host without a browser, one module per subject.
+//!
+//! One binary: linking a test takes longer than running it.
+
+mod capabilities;
+mod declarations;
+mod fairness;
+mod memory;
+mod operations;
+mod page;
