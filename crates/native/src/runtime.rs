@@ -297,6 +297,12 @@ impl std::fmt::Debug for Builder {
 /// A runtime can be dropped on any thread. On one of its own threads, where a third-party waker may
 /// drop the last reference, the drop joins no thread: they end soon after it returns. The same
 /// applies to a thread of another runtime that is being dropped.
+///
+/// # Memory
+/// Memory of completed tasks is cached for later tasks, for all runtimes of the process together. For
+/// each task size the cache and the live tasks take at most as much memory as the most tasks of that
+/// size that have been live at once, plus 16 KiB for each thread. Beyond 32 MiB, and for tasks larger
+/// than 2 KiB, memory is returned to the allocator.
 pub struct Runtime {
     pub(crate) root: Arc<Region>,
     pub(crate) core: Arc<Core>,
