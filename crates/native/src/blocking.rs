@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use asx_runtime::Runnable;
 
+use crate::owner::Owner;
+
 /// How long a thread without a job is kept.
 const KEEP: Duration = Duration::from_secs(10);
 
@@ -37,6 +39,8 @@ pub(crate) struct Pool<J = Runnable> {
     state: Mutex<State<J>>,
     /// There is a job for a waiting thread, or the end has come.
     changed: Condvar,
+    /// The runtime that owns the threads.
+    pub(crate) owner: Arc<Owner>,
 }
 
 struct State<J> {
@@ -68,6 +72,7 @@ impl<J: Job> Pool<J> {
             keep,
             state: Mutex::new(state),
             changed: Condvar::new(),
+            owner: Owner::new(),
         })
     }
 
@@ -104,7 +109,11 @@ impl<J: Job> Pool<J> {
         let pool = self.clone();
         let thread = thread::Builder::new().name(format!("{}-{id}", self.name));
         // The new thread waits for the lock first, so that it is known before it can end.
-        if let Ok(handle) = thread.spawn(move || pool.serve(id)) {
+        let serve = move || {
+            pool.owner.adopt();
+            pool.serve(id);
+        };
+        if let Ok(handle) = thread.spawn(serve) {
             state.started += 1;
             state.threads.insert(id, handle);
         }
@@ -134,20 +143,16 @@ impl<J: Job> Pool<J> {
         }
     }
 
-    /// Ends all threads, and waits for them.
-    pub(crate) fn close(&self) {
+    /// Refuses further jobs and ends all threads as soon as the queue is empty. Returns the
+    /// threads, to be joined.
+    pub(crate) fn close(&self) -> impl Iterator<Item = JoinHandle<()>> + use<J> {
         let threads = {
             let mut state = self.lock();
             state.closed = true;
             std::mem::take(&mut state.threads)
         };
         self.changed.notify_all();
-        for thread in threads.into_values() {
-            // A thread cannot wait for itself. None panics: whatever runs on it is caught.
-            if thread.thread().id() != thread::current().id() {
-                let _ = thread.join();
-            }
-        }
+        threads.into_values()
     }
 }
 

@@ -78,6 +78,7 @@ mod lanes;
 mod metrics;
 #[cfg(all(unix, not(loom)))]
 mod net;
+mod owner;
 pub mod parker;
 mod prim;
 mod program;

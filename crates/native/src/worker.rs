@@ -747,7 +747,18 @@ impl Worker {
         }
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    /// Runs on a worker thread until the runtime is closed.
+    pub(crate) fn serve(&self) {
+        self.shared.blocking.owner.adopt();
+        while !self.is_closed() {
+            self.run(|| self.is_closed());
+        }
+        self.hand_over();
+        // A drop of the runtime that did not join this thread may have emptied the lanes before.
+        self.shared.expire_if_closed();
+    }
+
+    fn is_closed(&self) -> bool {
         self.shared.closed.load(Acquire)
     }
 }

@@ -18,6 +18,10 @@ fn run(pool: &Arc<Pool<Closure>>, job: impl FnOnce() + Send + 'static) {
     assert!(pool.run(Box::new(job)).is_ok());
 }
 
+fn close(pool: &Pool<Closure>) {
+    pool.close().for_each(|thread| thread.join().unwrap());
+}
+
 fn until(done: impl Fn() -> bool) {
     while !done() {
         thread::yield_now();
@@ -38,7 +42,7 @@ fn beyond_the_limit_jobs_wait_their_turn() {
     assert!(said.try_recv().is_err());
     drop(gate);
     assert_eq!(said.iter().take(10).collect::<Vec<_>>(), Vec::from_iter(0..10));
-    pool.close();
+    close(&pool);
 }
 
 #[test]
@@ -53,7 +57,7 @@ fn jobs_that_block_do_not_keep_others_from_running() {
     }
     meet.wait();
     assert_eq!(pool.lock().started, 8);
-    pool.close();
+    close(&pool);
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn a_waiting_thread_gets_the_next_job() {
         until(|| pool.lock().waiting == 1);
     }
     assert_eq!(pool.lock().started, 1);
-    pool.close();
+    close(&pool);
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn a_thread_without_work_ends_and_another_comes_when_needed() {
         until(|| pool.lock().threads.is_empty());
     }
     assert_eq!(pool.lock().started, 3);
-    pool.close();
+    close(&pool);
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn a_close_runs_what_is_queued_and_waits_for_the_threads() {
         run(&pool, move || say.send(n).unwrap());
     }
     drop(say);
-    pool.close();
+    close(&pool);
     assert_eq!(Arc::strong_count(&pool), 1);
     assert_eq!(said.iter().count(), 50);
     assert!(pool.run(Box::new(|| ())).is_err());

@@ -256,6 +256,7 @@ async fn short(cx: Cx) -> Result<u32> {
 
 mod drop_of;
 mod drop_of_a_waker;
+mod drop_of_runtime;
 mod wake;
 
 /// The panic is one of the poll that the waker was given to; the operation can be polled again.
