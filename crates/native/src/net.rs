@@ -160,6 +160,10 @@ impl Socket for NetSocket {
         self.registration.clear_ready(direction, seen);
     }
 
+    fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        self.registration.clear_after_short(direction, seen);
+    }
+
     fn leave(&self, _direction: Direction, slot: &mut WaitSlot) {
         self.registration.leave(slot);
     }

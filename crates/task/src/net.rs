@@ -8,7 +8,7 @@
 //! ```text
 //! loop:  poll_ready(direction) -> Pending: the waker is woken when it is worth to try
 //!                              -> Ready(seen)
-//!        try the operation     -> an answer: done
+//!        try the operation     -> done; if it moved less than requested, clear_after_short(..)
 //!                              -> WouldBlock: clear_ready(direction, seen), and again
 //! ```
 
@@ -324,6 +324,15 @@ pub trait Socket: Send + Sync + fmt::Debug {
 
     /// The socket was not ready after all, unless more has happened since it was `seen` to be.
     fn clear_ready(&self, direction: Direction, seen: ReadyEvent);
+
+    /// Called when a read or write of a TCP stream moved fewer bytes than requested. Clears
+    /// readiness as [`clear_ready`](Socket::clear_ready) does if the short count proves that the
+    /// buffer is empty (a read) or full (a write).
+    ///
+    /// The default does nothing, which is correct for every host: the next attempt returns
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) and clears readiness. A host that knows better
+    /// saves this attempt.
+    fn clear_after_short(&self, _direction: Direction, _seen: ReadyEvent) {}
 
     /// An operation waits no longer.
     fn leave(&self, direction: Direction, slot: &mut WaitSlot);
