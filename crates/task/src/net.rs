@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -205,6 +205,23 @@ pub enum OptionName {
     Broadcast,
     /// [`SocketOption::OnlyV6`].
     OnlyV6,
+}
+
+/// Returns the addresses of `localhost` and the names below it (`*.localhost`), which always denote
+/// the loopback interface (RFC 6761, section 6.3); `None` for other names.
+///
+/// All hosts return the IPv4 address first, so a server that binds `localhost` gets the same address
+/// on every machine.
+pub fn localhost(host: &str, port: u16) -> Option<Vec<SocketAddr>> {
+    const NAME: &str = "localhost";
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let (above, name) = host.split_at_checked(host.len().checked_sub(NAME.len())?)?;
+    let is_below = above.len() > 1 && above.ends_with('.');
+    if !name.eq_ignore_ascii_case(NAME) || !(above.is_empty() || is_below) {
+        return None;
+    }
+    let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    Some(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec())
 }
 
 /// What a host offers of the network.
