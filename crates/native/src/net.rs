@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use asx_runtime::net::{
     Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, SocketWait,
-    WaitSlot,
+    WaitSlot, localhost,
 };
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
@@ -158,6 +158,10 @@ impl Socket for NetSocket {
 
     fn clear_ready(&self, direction: Direction, seen: ReadyEvent) {
         self.registration.clear_ready(direction, seen);
+    }
+
+    fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        self.registration.clear_after_short(direction, seen);
     }
 
     fn leave(&self, _direction: Direction, slot: &mut WaitSlot) {
@@ -495,6 +499,10 @@ impl Net for Shared {
 
     fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Ok((host, port).to_socket_addrs()?.collect())
+    }
+
+    fn try_lookup(&self, host: &str, port: u16) -> Option<io::Result<Vec<SocketAddr>>> {
+        localhost(host, port).map(Ok)
     }
 
     fn waits(&self) -> Vec<SocketWait> {

@@ -30,11 +30,22 @@ use presence::Presence;
 pub(crate) use readiness::About;
 #[cfg(not(loom))]
 pub(crate) use readiness::Role;
-use readiness::{READ_CLOSED, READABLE, Readiness, WRITABLE, WRITE_CLOSED};
+use readiness::{READ_CLOSED, READABLE, Readiness, URGENT, WRITABLE, WRITE_CLOSED};
 use slots::{Slots, Token};
 
 /// Events that are taken at once, at most.
 const EVENTS: usize = 256;
+/// The interest in sockets of the runtime: both directions, and urgent data.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const INTEREST: Interest = BOTH.add(Interest::PRIORITY);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const INTEREST: Interest = BOTH;
+/// The interest in watched descriptors.
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+/// Whether a short count proves that a TCP buffer is empty or full. A read also stops at the mark
+/// of urgent data, so this needs a selector that reports such data. On Windows a new event also
+/// requires an attempt that returned `WouldBlock`.
+const SHORT_IS_CONCLUSIVE: bool = cfg!(any(target_os = "linux", target_os = "android"));
 /// The token of interrupts: no place has it.
 const INTERRUPT: mio::Token = mio::Token(usize::MAX);
 
@@ -109,7 +120,7 @@ impl Reactor {
         let is_watched = matches!(about, Some(About::Descriptor(_)));
         let own = (!is_watched).then_some(fd);
         let token = self.slots.take(about, own).ok_or_else(refused)?;
-        let interest = Interest::READABLE | Interest::WRITABLE;
+        let interest = if is_watched { BOTH } else { INTEREST };
         let at = mio::Token(token.pack());
         let mut register = || source.register(&made.registry, at, interest);
         let registered = match is_watched {
@@ -237,6 +248,7 @@ fn bits(event: &Event) -> u32 {
     add(event.is_writable(), WRITABLE);
     add(event.is_read_closed(), READ_CLOSED);
     add(event.is_write_closed(), WRITE_CLOSED);
+    add(event.is_priority(), URGENT);
     // Whatever is tried next tells what is wrong.
     add(event.is_error(), READABLE | WRITABLE);
     bits
@@ -284,6 +296,13 @@ impl Registration {
     pub(crate) fn clear_ready(&self, direction: Direction, seen: ReadyEvent) {
         if let Some(readiness) = self.readiness() {
             readiness.clear(direction, seen);
+        }
+    }
+
+    /// Clears readiness after a short read or write, where that proves the buffer empty or full.
+    pub(crate) fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        if SHORT_IS_CONCLUSIVE && let Some(readiness) = self.readiness() {
+            readiness.clear_after_short(direction, seen);
         }
     }
 

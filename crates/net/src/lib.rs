@@ -122,7 +122,7 @@ pub use asx_runtime::Cx;
 pub use bound::Bound;
 #[cfg(unix)]
 pub use fd::{AsyncFd, Interest, Readiness, ReadyGuard};
-pub use lookup::{LookupStats, Target, ToSocketAddrs, lookup_host, lookup_stats};
+pub use lookup::{LookupStats, Target, ToSocketAddrs, TooManyLookups, lookup_host, lookup_stats};
 pub use options::SocketBuilder;
 pub use serve::{AcceptFailure, Listener, ServeEvent, ServeReport, Server, serve};
 pub use split::{

@@ -1,15 +1,26 @@
-//! From names to addresses.
+//! Name resolution.
 //!
-//! `getaddrinfo` blocks its thread for as long as the resolver likes. A blocking job of a scope is
-//! waited for, so a lookup is none: a dead resolver must not hold a scope open. It runs on one of a
-//! few threads of this module, which no scope and no runtime waits for; the task waits for its
-//! answer as for anything else, and can be cancelled. A lookup that nobody waits for any more is
-//! *abandoned* and counted ([`lookup_stats`]). Two tasks that ask for the same name at the same
-//! time share one.
+//! Numeric addresses and the names of this machine (`localhost`) are resolved in the task. All other
+//! names go through `getaddrinfo`, which blocks its thread until the resolver answers or gives up.
+//! A scope waits for its blocking jobs, so a lookup is not one of those: a dead resolver must not
+//! hold a scope open. Lookups run on threads of this module, and no scope or runtime waits for them.
+//! Tasks that look up the same name at the same time share one lookup.
 //!
-//! Addresses that are written as numbers need no lookup, and take no thread.
+//! # Limits
+//! A lookup cannot be interrupted. One that loses its last waiting task is removed if it is still
+//! queued; if it is running it is *abandoned* and *lingers* until the resolver returns.
+//!
+//! * At most [`MAX_THREADS`] threads run lookups that a task waits for; further ones are queued.
+//! * A lingering lookup does not count against that limit. New lookups start other threads, up to
+//!   [`MAX_THREADS_IN_ALL`] including lingering ones.
+//! * A queue is always served by a thread that does not linger. If only that one is left, more are
+//!   started after it has received an answer: when many lookups are cancelled at once, those behind
+//!   them in the queue would otherwise start just before they are cancelled themselves.
+//! * When all threads linger, lookups fail with [`TooManyLookups`] instead of waiting behind a
+//!   resolver that does not answer.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::future::Future;
 use std::io::{Error as IoError, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -111,11 +122,22 @@ impl ToSocketAddrs for Vec<SocketAddr> {
 impl ToSocketAddrs for (&str, u16) {
     fn target(&self) -> std::io::Result<Target> {
         let (host, port) = *self;
-        match host.parse::<IpAddr>() {
-            Ok(address) => (address, port).target(),
-            Err(_) => Ok(Target::Name { host: host.into(), port }),
+        if let Ok(address) = host.parse::<IpAddr>() {
+            return (address, port).target();
+        }
+        match scoped_address(host, port) {
+            Some(address) => address.target(),
+            None => Ok(Target::Name { host: host.into(), port }),
         }
     }
+}
+
+/// Parses an IPv6 address with a numeric scope id: `fe80::1%2`.
+fn scoped_address(host: &str, port: u16) -> Option<SocketAddrV6> {
+    let (address, scope) = host.split_once('%')?;
+    let is_number = scope.bytes().all(|byte| byte.is_ascii_digit());
+    let scope = is_number.then(|| scope.parse().ok())??;
+    Some(SocketAddrV6::new(address.parse().ok()?, port, 0, scope))
 }
 
 impl ToSocketAddrs for (String, u16) {
@@ -147,9 +169,20 @@ impl ToSocketAddrs for String {
     }
 }
 
-/// The addresses of a host, as the system knows them: `lookup_host(&cx, "example.org:443")`.
+/// Returns the addresses of a host: `lookup_host(&cx, "example.org:443")`.
 ///
-/// A cancel ends the wait at once, whatever the resolver does.
+/// Numeric addresses and the names `localhost` and `*.localhost` (RFC 6761) are resolved without
+/// the system's resolver; the latter are `127.0.0.1` and `::1`, in this order. Other names are
+/// looked up on a thread of this crate. A cancel ends the wait at once; the lookup itself cannot be
+/// interrupted and keeps its thread until the resolver returns ([`lookup_stats`]).
+///
+/// # Errors
+/// Fails with [`InvalidInput`](ErrorKind::InvalidInput) if the name is not of the form `host:port`,
+/// with the resolver's error, or with [`TooManyLookups`] if no thread is left because the resolver
+/// did not answer earlier lookups.
+///
+/// # Cancel safety
+/// Dropping the future abandons the lookup; it can be started again.
 pub async fn lookup_host(cx: &Cx, name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>> {
     let target = name.target()?;
     resolve(cx, target).await
@@ -168,7 +201,7 @@ pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> 
             Some(answer) => answer?,
             None => {
                 let key = Key::new(cx, host, port)?;
-                Lookup::new(cx, key.clone(), key.job(cx.clone()))?.await?
+                Lookup::new(&POOL, cx, key.clone(), key.job(cx.clone())).await?
             }
         },
     };
@@ -184,28 +217,60 @@ pub(crate) fn network(cx: &Cx) -> std::io::Result<&dyn Net> {
     cx.net().ok_or_else(none)
 }
 
-/// What lookups of this process have come to.
+/// The lookups of this process that needed a thread; see [`lookup_stats`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookupStats {
-    /// Threads that ask a resolver now.
+    /// Threads that run a lookup now, including lingering ones.
     pub running: usize,
     /// Lookups that wait for a thread.
     pub queued: usize,
-    /// Lookups that had begun when the last task that waited for them gave up, since the process
-    /// began. Each kept, or keeps, its thread until the resolver has answered.
+    /// Running lookups that no task waits for any more. Each keeps its thread until the resolver
+    /// returns.
+    pub lingering: usize,
+    /// Running lookups that lost their last waiting task, since the process began.
     pub abandoned: u64,
 }
 
-/// What lookups of this process have come to.
+/// Returns the counts of the lookups of this process.
 pub fn lookup_stats() -> LookupStats {
-    let pool = lock(&POOL);
-    let LookupStats { running, abandoned, .. } = pool.stats;
-    LookupStats { running, queued: pool.queue.len(), abandoned }
+    stats_of(&POOL)
 }
 
-/// Threads that may ask at the same time: the resolver is not asked for more than that at once.
+fn stats_of(pool: &Mutex<Pool>) -> LookupStats {
+    let pool = lock(pool);
+    LookupStats { queued: pool.queue.len(), ..pool.stats }
+}
+
+/// The error of a lookup that has no thread to run on: all threads run lookups whose callers have
+/// given up and whose resolver has not answered yet.
+///
+/// It is the inner error of an [`io::Error`](std::io::Error) of kind
+/// [`ResourceBusy`](ErrorKind::ResourceBusy). The lookup can be retried later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TooManyLookups {
+    /// The number of lookups that linger.
+    pub lingering: usize,
+}
+
+impl fmt::Display for TooManyLookups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooManyLookups { lingering } = self;
+        write!(
+            f,
+            "the resolver has not answered {lingering} abandoned lookups, which occupy all \
+             resolver threads; retry later, or check the resolver's configuration"
+        )
+    }
+}
+
+impl std::error::Error for TooManyLookups {}
+
+/// Threads that run lookups which a task waits for, at most.
 const MAX_THREADS: usize = 16;
+/// Threads at most, including those whose lookup lingers.
+const MAX_THREADS_IN_ALL: usize = 64;
 
 static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 
@@ -216,7 +281,49 @@ struct Pool {
     /// Those that wait for a thread.
     queue: VecDeque<Key>,
     next_waiter: u64,
+    /// `queued` is not kept up to date here: it is the length of the queue.
     stats: LookupStats,
+}
+
+impl Pool {
+    /// Threads that run a lookup which a task waits for, or take the next one from the queue.
+    fn live(&self) -> usize {
+        self.stats.running - self.stats.lingering
+    }
+
+    /// Starts a thread if a lookup is queued and fewer than `enough` threads serve the queue. If no
+    /// thread is left that will serve it, all queued lookups fail: the caller drops the returned
+    /// value when it has released the lock.
+    #[must_use = "to be dropped outside of the lock"]
+    fn serve_queue(&mut self, at: &'static Mutex<Pool>, enough: usize) -> Vec<Flight> {
+        if self.queue.is_empty() || self.live() >= enough {
+            return Vec::new();
+        }
+        let failure = if self.stats.running < MAX_THREADS_IN_ALL {
+            match thread::Builder::new().name("asx-lookup".into()).spawn(move || serve(at)) {
+                Ok(_) => {
+                    self.stats.running += 1;
+                    return Vec::new();
+                }
+                Err(error) => {
+                    let text = format!("cannot start a resolver thread: {error}");
+                    Failure::Resolver(error.kind(), text)
+                }
+            }
+        } else {
+            Failure::TooMany(TooManyLookups { lingering: self.stats.lingering })
+        };
+        if self.live() > 0 { Vec::new() } else { self.fail_queue(&failure) }
+    }
+
+    fn fail_queue(&mut self, failure: &Failure) -> Vec<Flight> {
+        let keys = std::mem::take(&mut self.queue);
+        let flights: Vec<_> = keys.iter().filter_map(|key| self.flights.remove(key)).collect();
+        for flight in &flights {
+            *lock(&flight.answer) = Some(Err(failure.clone()));
+        }
+        flights
+    }
 }
 
 /// A lookup: of which host's network, which name.
@@ -246,25 +353,61 @@ fn address_of(net: &dyn Net) -> usize {
     std::ptr::from_ref(net).addr()
 }
 
-/// One lookup, and who waits for it.
+/// One lookup, and the tasks that wait for it. They are woken when it is dropped.
 struct Flight {
-    /// There until it begins.
+    /// Present until a thread runs it.
     job: Option<Job>,
     waiters: Vec<(u64, Waker)>,
-    /// How many wait, also those that have not been polled.
+    /// The number of tasks that wait, including those that have not been polled.
     waiting: usize,
     answer: Arc<Mutex<Option<Answer>>>,
 }
 
-/// What the resolver said. `std::io::Error` is no clone, and several may wait.
-type Answer = std::result::Result<Vec<SocketAddr>, (ErrorKind, String)>;
+impl Flight {
+    /// Whether a thread runs it for nobody.
+    fn lingers(&self) -> bool {
+        self.job.is_none() && self.waiting == 0
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        self.waiters.drain(..).for_each(|(_, waker)| guard::wake(waker));
+    }
+}
+
+/// The answer of the resolver.
+type Answer = std::result::Result<Vec<SocketAddr>, Failure>;
+
+/// An error that several tasks can be given: [`std::io::Error`] is not `Clone`.
+#[derive(Clone, Debug)]
+enum Failure {
+    Resolver(ErrorKind, String),
+    TooMany(TooManyLookups),
+}
+
+impl Failure {
+    fn of(error: &IoError) -> Failure {
+        Failure::Resolver(error.kind(), error.to_string())
+    }
+}
+
+impl From<Failure> for IoError {
+    fn from(failure: Failure) -> IoError {
+        match failure {
+            Failure::Resolver(kind, text) => IoError::new(kind, text),
+            Failure::TooMany(error) => IoError::new(ErrorKind::ResourceBusy, error),
+        }
+    }
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for the answer to a lookup.
+/// A wait for the answer to a lookup.
 struct Lookup<'a> {
+    pool: &'static Mutex<Pool>,
     operation: Operation<'a>,
     key: Key,
     id: u64,
@@ -273,36 +416,34 @@ struct Lookup<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// Begins a lookup, or joins one that is on its way.
+    /// Starts a lookup, or joins one that is queued or running.
     #[track_caller]
-    fn new(cx: &'a Cx, key: Key, job: Job) -> std::io::Result<Lookup<'a>> {
+    fn new(pool: &'static Mutex<Pool>, cx: &'a Cx, key: Key, job: Job) -> Lookup<'a> {
         let operation = Operation::new(cx);
-        let mut pool = lock(&POOL);
-        let pool = &mut *pool;
-        let id = pool.next_waiter;
-        pool.next_waiter += 1;
-        if let Some(flight) = pool.flights.get_mut(&key) {
+        let mut guard = lock(pool);
+        let Pool { flights, queue, next_waiter, stats } = &mut *guard;
+        let id = *next_waiter;
+        *next_waiter += 1;
+        if let Some(flight) = flights.get_mut(&key) {
+            if flight.lingers() {
+                stats.lingering -= 1;
+            }
             flight.waiting += 1;
             let answer = flight.answer.clone();
-            return Ok(Lookup { operation, key, id, answer, done: false });
-        }
-        if pool.stats.running < MAX_THREADS {
-            match thread::Builder::new().name("asx-lookup".into()).spawn(serve) {
-                Ok(_) => pool.stats.running += 1,
-                // Those that run go on with what is queued.
-                Err(error) if pool.stats.running == 0 => return Err(error),
-                Err(_) => {}
-            }
+            return Lookup { pool, operation, key, id, answer, done: false };
         }
         let answer = Arc::default();
         let flight =
             Flight { job: Some(job), waiters: Vec::new(), waiting: 1, answer: Arc::clone(&answer) };
-        pool.flights.insert(key.clone(), flight);
-        pool.queue.push_back(key.clone());
-        Ok(Lookup { operation, key, id, answer, done: false })
+        flights.insert(key.clone(), flight);
+        queue.push_back(key.clone());
+        let failed = guard.serve_queue(pool, MAX_THREADS);
+        drop(guard);
+        drop(failed);
+        Lookup { pool, operation, key, id, answer, done: false }
     }
 
-    /// The flight this waits for, if it is still on its way.
+    /// The flight this waits for, unless it has been answered.
     fn flight<'p>(&self, pool: &'p mut Pool) -> Option<&'p mut Flight> {
         let flight = pool.flights.get_mut(&self.key)?;
         Arc::ptr_eq(&flight.answer, &self.answer).then_some(flight)
@@ -314,16 +455,15 @@ impl Future for Lookup<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         ready!(self.operation.poll_proceed(context))?;
-        // To clone a waker may be somebody's code, and is not done under the lock.
+        // Cloning a waker may run user code, which must not run under the lock.
         let mut waker = Some(context.waker().clone());
-        let mut pool = lock(&POOL);
+        let mut pool = lock(self.pool);
         let answer = lock(&self.answer).clone();
         if let Some(answer) = answer {
             drop(pool);
             guard::drop_waker(waker);
             self.done = true;
-            let error = |(kind, text)| IoError::new(kind, text).into();
-            return Poll::Ready(answer.map_err(error));
+            return Poll::Ready(answer.map_err(|failure| IoError::from(failure).into()));
         }
         let id = self.id;
         if let Some(flight) = self.flight(&mut pool) {
@@ -332,7 +472,7 @@ impl Future for Lookup<'_> {
                 None => flight.waiters.extend(waker.take().map(|waker| (id, waker))),
             }
         }
-        // A waker may run code of its own when it is dropped.
+        // So may dropping one.
         drop(pool);
         guard::drop_waker(waker);
         self.operation.pending(context)
@@ -344,35 +484,40 @@ impl Drop for Lookup<'_> {
         if self.done {
             return;
         }
-        let mut pool = lock(&POOL);
+        let mut pool = lock(self.pool);
         let id = self.id;
         let Some(flight) = self.flight(&mut pool) else { return };
         let own = flight.waiters.iter().position(|(other, _)| *other == id);
         let waker = own.map(|at| flight.waiters.swap_remove(at));
         flight.waiting -= 1;
         let is_last = flight.waiting == 0;
-        let begun = flight.job.is_none();
         let mut unused = None;
-        if is_last && begun {
+        let mut failed = Vec::new();
+        if flight.lingers() {
             pool.stats.abandoned += 1;
+            pool.stats.lingering += 1;
+            failed = pool.serve_queue(self.pool, 1);
         } else if is_last {
             pool.queue.retain(|key| *key != self.key);
             unused = pool.flights.remove(&self.key);
         }
         drop(pool);
         guard::drop_waker(waker.map(|(_, waker)| waker));
-        drop(unused);
+        drop((unused, failed));
     }
 }
 
-/// A lookup that is dropped gives up waiting; it can be asked for again.
+/// A lookup that is dropped gives up waiting; it can be started again.
 impl CancelSafe for Lookup<'_> {}
 
-/// What a thread does: lookups, until none is queued.
-fn serve() {
+/// The main function of a thread: runs lookups until none is queued, or enough other threads do.
+fn serve(at: &'static Mutex<Pool>) {
+    let mut pool = lock(at);
     loop {
-        let mut pool = lock(&POOL);
-        let Some(key) = pool.queue.pop_front() else {
+        // A lookup that lingered may have had its place taken by another thread.
+        let is_spare = pool.live() > MAX_THREADS;
+        let next = if is_spare { None } else { pool.queue.pop_front() };
+        let Some(key) = next else {
             pool.stats.running -= 1;
             return;
         };
@@ -381,152 +526,27 @@ fn serve() {
         };
         drop(pool);
 
-        // Code of a host's, and what it captured: its panic does not end the thread.
+        // The host's code, and the values it has captured: a panic does not end the thread.
         let answer = catch_unwind(AssertUnwindSafe(job));
         let answer = answer.unwrap_or_else(|_| Err(IoError::other("the lookup panicked")));
-        let answer = answer.map_err(|error| (error.kind(), error.to_string()));
+        let answer = answer.map_err(|error| Failure::of(&error));
 
-        let mut pool = lock(&POOL);
+        pool = lock(at);
         let flight = pool.flights.remove(&key);
         if let Some(flight) = &flight {
-            // Under the lock of the pool: who sees no answer finds the flight to wait for.
+            // Under the lock of the pool: a task that sees no answer finds the flight.
             *lock(&flight.answer) = Some(answer);
-        }
-        drop(pool);
-        if let Some(Flight { waiters, .. }) = flight {
-            for (_, waker) in waiters {
-                guard::wake(waker);
+            if flight.lingers() {
+                pool.stats.lingering -= 1;
             }
         }
+        // The resolver answers: others need not wait for this thread. It is live, so none fails.
+        let failed = pool.serve_queue(at, MAX_THREADS);
+        drop(pool);
+        drop((flight, failed));
+        pool = lock(at);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use asx_native::Runtime;
-    use asx_runtime::join;
-
-    use super::*;
-    use crate::io;
-
-    fn key(host: &str) -> Key {
-        Key { net: 0, host: host.into(), port: 80 }
-    }
-
-    #[test]
-    fn a_dead_resolver_holds_no_scope_and_no_runtime_open() {
-        let (release, held) = mpsc::channel::<()>();
-        let (begin, begun) = mpsc::channel();
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        let before = lookup_stats().abandoned;
-        runtime.block_on(async |cx: Cx| {
-            let ended: io::Result<Vec<SocketAddr>> = cx
-                .scope(async |s| {
-                    let job: Job = Box::new(move || {
-                        begin.send(()).unwrap();
-                        held.recv().unwrap();
-                        Ok(Vec::new())
-                    });
-                    let mut lookup = Lookup::new(&cx, key("dead"), job)?;
-                    // It waits, and the resolver was asked, when the cancel comes.
-                    assert!(futures_lite::future::poll_once(&mut lookup).await.is_none());
-                    begun.recv().unwrap();
-                    s.cancel("enough");
-                    lookup.await
-                })
-                .await;
-            assert!(ended.unwrap_err().is_cancelled());
-        });
-        drop(runtime);
-        assert_eq!(lookup_stats().abandoned, before + 1);
-        release.send(()).unwrap();
-    }
-
-    #[test]
-    fn tasks_that_ask_for_the_same_name_share_one_lookup() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (release, held) = mpsc::channel::<()>();
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let counts = asked.clone();
-        let job: Job = Box::new(move || {
-            counts.fetch_add(1, SeqCst);
-            held.recv().unwrap();
-            Ok(vec![address])
-        });
-        let counts = asked.clone();
-        let other: Job = Box::new(move || {
-            counts.fetch_add(1, SeqCst);
-            Ok(Vec::new())
-        });
-        runtime.block_on(async |cx: Cx| {
-            let first = Lookup::new(&cx, key("shared"), job).unwrap();
-            let second = Lookup::new(&cx, key("shared"), other).unwrap();
-            release.send(()).unwrap();
-            let (first, second) = join(&cx, |_| first, |_| second).await;
-            assert_eq!((first.unwrap(), second.unwrap()), (vec![address], vec![address]));
-        });
-        assert_eq!(asked.load(SeqCst), 1);
-    }
-
-    #[test]
-    fn a_lookup_that_fails_or_panics_says_so() {
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        runtime.block_on(async |cx: Cx| {
-            let job: Job = Box::new(|| Err(ErrorKind::NotFound.into()));
-            let error = Lookup::new(&cx, key("nobody"), job).unwrap().await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::NotFound);
-            let job: Job = Box::new(|| std::panic::resume_unwind(Box::new("broken")));
-            let error = Lookup::new(&cx, key("broken"), job).unwrap().await.unwrap_err();
-            assert_eq!(error.to_string(), "the lookup panicked");
-        });
-    }
-
-    #[test]
-    fn more_lookups_than_threads_wait_for_one_and_leave_the_queue_when_they_are_dropped() {
-        let (release, held) = mpsc::channel::<()>();
-        let held = Arc::new(Mutex::new(held));
-        let runtime = Runtime::builder().workers(1).build().unwrap();
-        runtime.block_on(async |cx: Cx| {
-            let hold = |number: usize| {
-                let held = held.clone();
-                let job: Job = Box::new(move || {
-                    lock(&held).recv_timeout(Duration::from_secs(60)).unwrap();
-                    Ok(Vec::new())
-                });
-                Lookup::new(&cx, key(&format!("held {number}")), job).unwrap()
-            };
-            let lookups: Vec<_> = (0..2 * MAX_THREADS).map(hold).collect();
-            let unused: Job = Box::new(|| unreachable!("it was dropped in the queue"));
-            drop(Lookup::new(&cx, key("dropped"), unused).unwrap());
-            assert!(lookup_stats().running <= MAX_THREADS);
-            for _ in &lookups {
-                release.send(()).unwrap();
-            }
-            for lookup in lookups {
-                lookup.await.unwrap();
-            }
-        });
-    }
-
-    #[test]
-    fn numbers_are_addresses_and_the_rest_are_names() {
-        let address: SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let known = Target::Addresses(vec![address]);
-        assert_eq!("127.0.0.1:80".target().unwrap(), known);
-        assert_eq!(("127.0.0.1", 80).target().unwrap(), known);
-        assert_eq!((Ipv4Addr::LOCALHOST, 80).target().unwrap(), known);
-        assert_eq!([address].target().unwrap(), known);
-        let named = Target::Name { host: "host".into(), port: 80 };
-        assert_eq!("host:80".target().unwrap(), named);
-        assert_eq!((String::from("host"), 80).target().unwrap(), named);
-        assert_eq!("[::1]:80".target().unwrap(), (Ipv6Addr::LOCALHOST, 80).target().unwrap());
-        for wrong in ["host", "host:", "host:99999", ""] {
-            assert_eq!(wrong.target().unwrap_err().kind(), ErrorKind::InvalidInput, "{wrong}");
-        }
-    }
-}
+mod tests;

@@ -80,13 +80,14 @@ pub(crate) mod sealed {
 #[derive(Debug)]
 pub struct Attempted<T> {
     output: T,
-    /// Whether another try would only be told to wait: fewer bytes were moved than asked for.
-    exhausted: bool,
+    /// Fewer bytes were moved than the system could have moved: the host may conclude that the
+    /// socket is not ready any more ([`Socket::clear_after_short`]).
+    is_short: bool,
 }
 
 impl<T> Attempted<T> {
     pub(crate) fn new(output: T) -> Attempted<T> {
-        Attempted { output, exhausted: false }
+        Attempted { output, is_short: false }
     }
 }
 
@@ -188,9 +189,9 @@ impl Waiter {
             };
             let seen = seen?;
             match attempt.attempt(socket) {
-                Ok(Attempted { output, exhausted }) => {
-                    if exhausted {
-                        socket.clear_ready(A::DIRECTION, seen);
+                Ok(Attempted { output, is_short }) => {
+                    if is_short {
+                        socket.clear_after_short(A::DIRECTION, seen);
                     }
                     return Poll::Ready(Ok(output));
                 }
@@ -216,7 +217,7 @@ impl Waiter {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A stream. Fewer bytes than asked for: it is empty, or full.
+    /// A stream. After a short count it is empty or full, unless a read stopped at urgent data.
     Tcp,
     /// A stream. A read may also stop at descriptors that came with the bytes.
     UnixStream,
@@ -236,15 +237,15 @@ impl Transport {
     }
 
     fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
-        // None at all is the end, which stays.
+        // A count of zero is the end of the stream, which stays readable.
         let is_short = moved > 0 && moved < asked.min(MOST_BYTES);
-        Attempted { output: moved, exhausted: self == Transport::Tcp && is_short }
+        Attempted { output: moved, is_short: self == Transport::Tcp && is_short }
     }
 
     /// The same for several buffers, of which the system may have taken only the first ones.
     fn attempted_all(self, moved: usize, asked: usize, buffers: usize) -> Attempted<usize> {
-        let Attempted { output, exhausted } = self.attempted(moved, asked);
-        Attempted { output, exhausted: exhausted && buffers <= MOST_BUFFERS }
+        let Attempted { output, is_short } = self.attempted(moved, asked);
+        Attempted { output, is_short: is_short && buffers <= MOST_BUFFERS }
     }
 }
 

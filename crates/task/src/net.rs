@@ -8,13 +8,13 @@
 //! ```text
 //! loop:  poll_ready(direction) -> Pending: the waker is woken when it is worth to try
 //!                              -> Ready(seen)
-//!        try the operation     -> an answer: done
+//!        try the operation     -> done; if it moved less than requested, clear_after_short(..)
 //!                              -> WouldBlock: clear_ready(direction, seen), and again
 //! ```
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -207,6 +207,23 @@ pub enum OptionName {
     OnlyV6,
 }
 
+/// Returns the addresses of `localhost` and the names below it (`*.localhost`), which always denote
+/// the loopback interface (RFC 6761, section 6.3); `None` for other names.
+///
+/// All hosts return the IPv4 address first, so a server that binds `localhost` gets the same address
+/// on every machine.
+pub fn localhost(host: &str, port: u16) -> Option<Vec<SocketAddr>> {
+    const NAME: &str = "localhost";
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let (above, name) = host.split_at_checked(host.len().checked_sub(NAME.len())?)?;
+    let is_below = above.len() > 1 && above.ends_with('.');
+    if !name.eq_ignore_ascii_case(NAME) || !(above.is_empty() || is_below) {
+        return None;
+    }
+    let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    Some(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec())
+}
+
 /// What a host offers of the network.
 pub trait Net: Send + Sync {
     /// A socket that listens there for connections.
@@ -324,6 +341,15 @@ pub trait Socket: Send + Sync + fmt::Debug {
 
     /// The socket was not ready after all, unless more has happened since it was `seen` to be.
     fn clear_ready(&self, direction: Direction, seen: ReadyEvent);
+
+    /// Called when a read or write of a TCP stream moved fewer bytes than requested. Clears
+    /// readiness as [`clear_ready`](Socket::clear_ready) does if the short count proves that the
+    /// buffer is empty (a read) or full (a write).
+    ///
+    /// The default does nothing, which is correct for every host: the next attempt returns
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) and clears readiness. A host that knows better
+    /// saves this attempt.
+    fn clear_after_short(&self, _direction: Direction, _seen: ReadyEvent) {}
 
     /// An operation waits no longer.
     fn leave(&self, direction: Direction, slot: &mut WaitSlot);

@@ -228,6 +228,10 @@ impl Socket for RecordedSocket {
         self.inner.clear_ready(direction, seen);
     }
 
+    fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        self.inner.clear_after_short(direction, seen);
+    }
+
     fn leave(&self, direction: Direction, slot: &mut WaitSlot) {
         let place = (direction, slot.0);
         let mut state = self.lock();

@@ -66,12 +66,12 @@ pub(crate) const OPTIONS: &[Case] = &[
 pub(crate) const LOOKUP: &[Case] = &[
     Case {
         name: "localhost_is_this_host",
-        rule: "its addresses are of the loopback interface, with the port that was asked for",
+        rule: "localhost and *.localhost are the loopback addresses, IPv4 first, with the given port",
         run: |cx| Box::pin(localhost(cx)),
     },
     Case {
         name: "numbers_need_no_lookup",
-        rule: "an address that is written as numbers is itself",
+        rule: "a numeric address, with or without a scope id, is itself",
         run: |cx| Box::pin(numbers(cx)),
     },
     Case {
@@ -175,11 +175,11 @@ async fn builder(cx: &Cx) -> io::Result<()> {
 }
 
 async fn localhost(cx: &Cx) -> io::Result<()> {
-    let addresses = lookup_host(cx, "localhost:80").await?;
-    assert!(!addresses.is_empty());
-    for address in addresses {
-        assert!(address.ip().is_loopback() && address.port() == 80, "{address}");
+    let addresses = ["127.0.0.1:80", "[::1]:80"].map(|text| text.parse().expect("an address"));
+    for host in ["localhost", "LocalHost", "localhost.", "a.localhost", "a.b.LOCALHOST."] {
+        assert_eq!(lookup_host(cx, (host, 80)).await?, addresses, "{host}");
     }
+    assert_eq!(lookup_host(cx, "localhost:80").await?, addresses);
     Ok(())
 }
 
@@ -188,6 +188,9 @@ async fn numbers(cx: &Cx) -> io::Result<()> {
     assert_eq!(four, ["127.0.0.9:7".parse().expect("an address")]);
     let six = lookup_host(cx, ("::1", 7)).await?;
     assert_eq!(six, ["[::1]:7".parse().expect("an address")]);
+    let scoped = ["[fe80::1%3]:7".parse().expect("an address")];
+    assert_eq!(lookup_host(cx, ("fe80::1%3", 7)).await?, scoped);
+    assert_eq!(lookup_host(cx, "[fe80::1%3]:7").await?, scoped);
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use asx_runtime::net::localhost;
+
 /// The hosts that are known, besides `localhost`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
@@ -18,11 +20,10 @@ impl Names {
 
     /// The addresses of a host.
     pub(super) fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let host = host.to_ascii_lowercase();
-        if host == "localhost" {
-            let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            return Ok(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec());
+        if let Some(addresses) = localhost(host, port) {
+            return Ok(addresses);
         }
+        let host = host.to_ascii_lowercase();
         let Some(addresses) = self.hosts.get(&host) else {
             // Of no kind that a program could tell, as with the resolver of an operating system.
             let text = format!("the lab knows no host of the name `{host}`");

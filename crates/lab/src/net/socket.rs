@@ -241,6 +241,11 @@ impl Socket for SimSocket {
         });
     }
 
+    /// The simulated network has no urgent data: a short read has emptied the buffer.
+    fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        self.clear_ready(direction, seen);
+    }
+
     fn leave(&self, _: Direction, slot: &mut WaitSlot) {
         let _ = self.with(|network, id| {
             let old = network.sockets[id].waiters.remove(slot);

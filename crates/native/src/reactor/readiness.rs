@@ -35,6 +35,9 @@ pub(super) const WRITE_CLOSED: u32 = 8;
 pub(super) const GONE: u32 = 16;
 /// What was closed may be opened again.
 const REOPENABLE: u32 = 32;
+/// The system holds urgent data: a read stops at its mark although more bytes may have arrived.
+/// Reported with every event while the mark has not been passed.
+pub(super) const URGENT: u32 = 64;
 
 const BITS: u32 = 0xff;
 /// One more time that the system told something.
@@ -68,6 +71,8 @@ fn without(word: u32, direction: Direction) -> u32 {
     match word & REOPENABLE != 0 && word & closed != 0 {
         // As if it was told just now: who clears what was seen before that clears nothing.
         true => (word & !closed | open).wrapping_add(TOLD),
+        // A read that would block has passed the mark, or a new event reports it again.
+        false if direction == Direction::Read => word & !(open | URGENT),
         false => word & !open,
     }
 }
@@ -292,6 +297,17 @@ impl Readiness {
             if bits & wanted(direction) != 0 {
                 waiters.take(direction, woken);
             }
+        }
+    }
+
+    /// Clears a direction after a short read or write. Does nothing for a read while urgent data is
+    /// reported: it may have stopped at the mark, and no event follows for the bytes behind it.
+    ///
+    /// Urgent data that arrived after `seen` is reported by an event that `clear` observes, or by
+    /// one that is still to come.
+    pub(super) fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
+        if direction == Direction::Write || self.word.load(Relaxed) & URGENT == 0 {
+            self.clear(direction, seen);
         }
     }
 
@@ -629,6 +645,42 @@ mod tests {
         readiness.clear(Direction::Read, readiness.seen(Direction::Read).unwrap().ready);
         assert_eq!(readiness.wait(Direction::Read, &mut numbers[1], Waker::noop()), None);
         assert_ne!(numbers[1], before);
+    }
+
+    #[test]
+    fn a_short_read_clears_readiness_unless_urgent_data_is_reported() {
+        let readiness = Readiness::default();
+        readiness.begin(None);
+        let seen = |direction| readiness.seen(direction).map(|seen| seen.ready);
+        for direction in [Direction::Read, Direction::Write] {
+            readiness.clear_after_short(direction, seen(direction).unwrap());
+            assert_eq!(seen(direction), None);
+        }
+        let before = seen(Direction::Read);
+        readiness.tell(FIRST, READABLE | WRITABLE | URGENT, &mut Vec::new());
+        for _ in 0..2 {
+            readiness.clear_after_short(Direction::Read, seen(Direction::Read).unwrap());
+        }
+        assert_ne!(seen(Direction::Read), before);
+        readiness.clear_after_short(Direction::Write, seen(Direction::Write).unwrap());
+        assert_eq!(seen(Direction::Write), None, "a write does not stop at the mark");
+        // A read that would block has read everything, and ends the exception.
+        readiness.clear(Direction::Read, seen(Direction::Read).unwrap());
+        assert_eq!(seen(Direction::Read), None);
+        readiness.tell(FIRST, READABLE, &mut Vec::new());
+        readiness.clear_after_short(Direction::Read, seen(Direction::Read).unwrap());
+        assert_eq!(seen(Direction::Read), None);
+    }
+
+    #[test]
+    fn a_short_read_clears_nothing_if_urgent_data_was_reported_meanwhile() {
+        let readiness = Readiness::default();
+        readiness.begin(None);
+        let seen = readiness.seen(Direction::Read).unwrap().ready;
+        readiness.tell(FIRST, READABLE | URGENT, &mut Vec::new());
+        readiness.clear_after_short(Direction::Read, seen);
+        readiness.clear(Direction::Read, seen);
+        assert!(readiness.seen(Direction::Read).is_some());
     }
 
     #[test]

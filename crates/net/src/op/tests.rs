@@ -55,6 +55,10 @@ impl Socket for Scripted {
         self.note(format!("clear {}", seen.0));
     }
 
+    fn clear_after_short(&self, _: Direction, seen: ReadyEvent) {
+        self.note(format!("short {}", seen.0));
+    }
+
     fn leave(&self, _: Direction, slot: &mut WaitSlot) {
         self.note("leave");
         slot.0 = 0;
@@ -142,10 +146,10 @@ fn run(
 }
 
 #[test]
-fn a_short_read_of_tcp_clears_readiness_without_another_try() {
+fn a_short_read_of_tcp_is_reported_to_the_socket() {
     let (answer, log) = run(Transport::Tcp, &[true], vec![Ok(3)], 1);
     assert_eq!(answer.unwrap().unwrap(), 3);
-    assert_eq!(log, ["ready", "read", "clear 7"]);
+    assert_eq!(log, ["ready", "read", "short 7"]);
 }
 
 #[test]
@@ -205,12 +209,12 @@ fn a_cancelled_operation_does_not_touch_its_socket() {
 
 #[test]
 fn a_count_is_short_only_if_the_system_could_have_moved_more() {
-    let tcp = |moved, asked| Transport::Tcp.attempted(moved, asked).exhausted;
+    let tcp = |moved, asked| Transport::Tcp.attempted(moved, asked).is_short;
     assert!(tcp(7, 8) && !tcp(8, 8) && !tcp(0, 8));
     assert!(!tcp(MOST_BYTES, usize::MAX) && tcp(MOST_BYTES - 1, usize::MAX));
-    assert!(Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS).exhausted);
-    assert!(!Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS + 1).exhausted);
+    assert!(Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS).is_short);
+    assert!(!Transport::Tcp.attempted_all(7, 8, MOST_BUFFERS + 1).is_short);
     for other in [Transport::UnixStream, Transport::Datagrams] {
-        assert!(!other.attempted(7, 8).exhausted);
+        assert!(!other.attempted(7, 8).is_short);
     }
 }
