@@ -122,6 +122,9 @@ struct Run {
     /// Run under this seed only.
     #[arg(long)]
     seed: Option<u64>,
+    /// Show the journal of each run after the verdict.
+    #[arg(long, short, conflicts_with_all = ["json", "bless"])]
+    verbose: bool,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,

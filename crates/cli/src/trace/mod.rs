@@ -14,8 +14,8 @@ mod verify;
 pub(crate) use again::replay;
 pub(crate) use record::{Recording, known_codec};
 
+use crate::output::printable;
 use clap::{Subcommand, ValueEnum};
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -207,7 +207,7 @@ pub(crate) fn trace(command: &Command, out: &mut impl Write) -> io::Result<ExitC
         Ok(code) => Ok(code),
         Err(Failed::Output(error)) => Err(error),
         Err(Failed::Input(why)) => {
-            complain!("asx: {}", plain(&why));
+            complain!("asx: {}", printable(&why));
             if command.wants_object() {
                 writeln!(out, "{}", serde_json::json!({ "error": why }))?;
             }
@@ -231,17 +231,6 @@ impl Command {
     }
 }
 
-/// A text from a file on one line of a terminal: what steers a terminal is written out.
-fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let write_out = |letter: char| -> String {
-        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
-    };
-    Cow::Owned(text.chars().map(write_out).collect())
-}
-
 /// Why a command could not do what it was asked.
 enum Failed {
     /// Standard output is gone.
@@ -261,15 +250,4 @@ type Done = Result<ExitCode, Failed>;
 /// Success if it holds.
 fn holds(yes: bool) -> ExitCode {
     if yes { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn a_text_from_a_file_can_neither_steer_a_terminal_nor_begin_a_line() {
-        assert_eq!(plain("a `feed`, ä"), "a `feed`, ä");
-        assert_eq!(plain("a\u{1b}[31m\n7 0ns sent\0"), "a\\u{1b}[31m\\n7 0ns sent\\u{0}");
-    }
 }

@@ -1,6 +1,7 @@
 //! `asx trace show`: a trace for people, or a part of it.
 
-use super::{Done, Failed, Show, file, plain};
+use super::{Done, Failed, Show, file};
+use crate::output::printable;
 use asx_conformance::parse::suggest;
 use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Class, Header, Record, Value, json_line, kind_code, socket_words};
@@ -65,13 +66,14 @@ impl Show {
 
 fn write_header(header: &Header, out: &mut impl Write) -> io::Result<()> {
     let Header { contract, program, host, seed, workers, complete, meta } = header;
-    let program = plain(program);
-    let host = plain(host);
+    let program = printable(program);
+    let host = printable(host);
     writeln!(out, "{program} on {host}, seed {seed}, workers {workers}, {contract}")?;
     if !complete {
         writeln!(out, "its first events are missing")?;
     }
-    meta.iter().try_for_each(|(name, value)| writeln!(out, "{}: {}", plain(name), plain(value)))
+    meta.iter()
+        .try_for_each(|(name, value)| writeln!(out, "{}: {}", printable(name), printable(value)))
 }
 
 /// What labels have said so far.
@@ -84,31 +86,31 @@ impl Names {
             Record::Event(event) => self.write_event(event, out),
             Record::Choice(choice) => {
                 let subject = choice.subject.map(|of| format!(" of {of}")).unwrap_or_default();
-                let point = plain(&choice.point);
+                let point = printable(&choice.point);
                 let picked = choice.picked;
                 let count = choice.count;
                 writeln!(out, "  choice {}: {point}{subject}: {picked} of {count}", choice.index)
             }
             Record::Label(label) => {
-                let text = plain(&label.text);
+                let text = printable(&label.text);
                 writeln!(out, "  {} {} is `{text}`", label.class.name(), label.number)
             }
             Record::Host(host) => {
-                write!(out, "  host {} {}", host.seq, plain(&host.kind))?;
+                write!(out, "  host {} {}", host.seq, printable(&host.kind))?;
                 for (name, value) in &host.fields {
-                    let name = plain(name);
+                    let name = printable(name);
                     match value {
                         Value::Null => write!(out, " {name}=null")?,
                         Value::Number(number) => write!(out, " {name}={number}")?,
                         Value::Flag(flag) => write!(out, " {name}={flag}")?,
-                        Value::Text(text) => write!(out, " {name}={}", plain(text))?,
+                        Value::Text(text) => write!(out, " {name}={}", printable(text))?,
                     }
                 }
                 writeln!(out)
             }
             Record::Mark(mark) => {
-                let severity = plain(&mark.severity);
-                let text = plain(&mark.text);
+                let severity = printable(&mark.severity);
+                let text = printable(&mark.text);
                 writeln!(out, "  {severity} at event {}: {text}", mark.seq)
             }
             Record::End(end) => {
@@ -146,13 +148,13 @@ impl Names {
 
     fn socket(&self, number: u64) -> String {
         let name = self.0.get(&(Class::Socket, number)).filter(|name| !name.is_empty());
-        name.map_or_else(|| format!("socket {number}"), |name| plain(name).to_string())
+        name.map_or_else(|| format!("socket {number}"), |name| printable(name).to_string())
     }
 
     /// `key=name` where the number has one.
     fn name(&self, key: &str, value: &str) -> Option<String> {
         let class = if key == "parent" { Class::Region } else { Class::from_name(key)? };
         let name = self.0.get(&(class, value.parse().ok()?))?;
-        Some(format!("{key}={}", plain(name)))
+        Some(format!("{key}={}", printable(name)))
     }
 }
