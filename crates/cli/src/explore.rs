@@ -88,7 +88,7 @@ pub(crate) struct Explore {
     /// All built-in scenarios.
     #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume", "trace", "report"])]
     all: bool,
-    /// Each run twice: its journals must be equal.
+    /// Run each schedule twice and compare the journals.
     #[arg(long)]
     twice: bool,
     /// How schedules are chosen.
@@ -100,14 +100,13 @@ pub(crate) struct Explore {
     /// How many threads.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Only the i-th of n parts of the seeds, as in 0/4.
+    /// Run only part I of N of the seeds, as in 0/4.
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(u64, u64)>,
-    /// Goes on from this file if it is there, and keeps what was seen in it: every few seconds and
-    /// at the end, each time as a whole.
+    /// Resume from this file if it exists, and save the results in it.
     #[arg(long, value_name = "FILE")]
     resume: Option<std::path::PathBuf>,
-    /// Merges files that `--resume` has written, and reports what they saw together.
+    /// Merge files that `--resume` has written, and report their results together.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     #[arg(conflicts_with_all = ["file", "trace", "report"])]
     merge: Vec<std::path::PathBuf>,

@@ -640,17 +640,54 @@ fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
 }
 
 #[test]
-fn completions_are_for_three_shells() {
+fn completions_are_for_four_shells() {
     let said = |shell| text(&asx(&["completions", shell]).stdout);
     assert!(said("bash").contains("complete -F _asx"), "{}", said("bash"));
     assert!(said("zsh").starts_with("#compdef asx"));
     assert!(said("fish").contains("complete -c asx"));
-    for shell in ["bash", "zsh", "fish"] {
+    assert!(said("powershell").contains("Register-ArgumentCompleter"));
+    for shell in ["bash", "zsh", "fish", "powershell"] {
         for word in ["conform", "parity", "explore", "replay", "completions", "resume", "from"] {
             assert!(said(shell).contains(word), "{shell}: {word}");
         }
     }
     assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[test]
+fn man_writes_a_page_for_every_command() {
+    let folder = Folder::new("program-man");
+    let pages = folder.join("man1");
+    let output = asx(&["man", pages.to_str().expect("text")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for words in commands() {
+        let name = [&["asx".to_owned()], &words[..]].concat().join("-");
+        let page = fs::read_to_string(pages.join(format!("{name}.1"))).expect("a page");
+        assert!(page.contains(&format!(".TH {} 1", name.to_uppercase())), "{page}");
+        assert!(page.contains("Exit status:") && page.contains("Examples:"), "{name}");
+    }
+    assert_eq!(fs::read_dir(&pages).expect("pages").count(), commands().len());
+    let file = folder.join("file");
+    fs::write(&file, "").expect("a file");
+    assert_eq!(asx(&["man", file.to_str().expect("text")]).status.code(), Some(2));
+}
+
+#[test]
+fn output_has_colours_only_where_they_are_wanted() {
+    let colours = |name: &str, value: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asx"));
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        let output = command.args(["run", "ch-fifo-001"]).env(name, value).output();
+        let out = text(&output.expect("asx runs").stdout);
+        (out.contains("\u{1b}["), out.contains("passed"))
+    };
+    // Standard output is a pipe here.
+    assert_eq!(colours("TERM", "xterm"), (false, true));
+    assert_eq!(colours("CLICOLOR", "1"), (false, true));
+    assert_eq!(colours("NO_COLOR", "1"), (false, true));
+    assert_eq!(colours("CLICOLOR_FORCE", "1"), (true, true));
 }
 
 #[cfg(target_os = "linux")]
@@ -718,11 +755,149 @@ fn a_search_of_nothing_or_of_a_part_is_not_told_as_a_whole_one() {
 }
 
 #[test]
-fn what_the_help_names_is_there() {
-    let help = text(&asx(&["explore", "--help"]).stdout);
-    let id = help.lines().find_map(|line| line.trim().strip_prefix("asx explore sched-"));
-    let id = format!("sched-{}", id.and_then(|id| id.split(' ').next()).expect("an example"));
-    assert_eq!(asx(&["explore", &id, "--seeds", "2"]).status.code(), Some(0));
-    let near = text(&asx(&["explore", &id[..id.len() - 1]]).stderr);
-    assert!(near.contains(&format!("did you mean `{id}`?")), "{near}");
+fn unknown_scenario_id_suggests_a_near_one() {
+    let near = text(&asx(&["explore", "sc-steal-00"]).stderr);
+    assert!(near.contains("did you mean `sc-steal-001`?"), "{near}");
+}
+
+/// The words of every command, from the help texts themselves: `[]`, `["trace"]`, `["trace",
+/// "show"]`, ..
+fn commands() -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new()];
+    let mut at = 0;
+    while at < found.len() {
+        let words: Vec<String> = found[at].clone();
+        let is_listed = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+        let help = help_of(&words);
+        let mut lines = help.lines();
+        while lines.by_ref().any(|line| line.starts_with("Commands")) {
+            for line in lines.by_ref().take_while(is_listed) {
+                let name = line.split_whitespace().next().expect("a name");
+                if name != "help" {
+                    found.push([&words[..], &[name.to_owned()]].concat());
+                }
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn help_of(words: &[String]) -> String {
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+    let output = asx(&words);
+    assert_eq!(output.status.code(), Some(0), "{words:?}");
+    text(&output.stdout)
+}
+
+/// The examples of every help text, each once, in their order.
+fn examples() -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for words in commands() {
+        let help = help_of(&words);
+        let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
+        let mut count = 0;
+        for line in examples.lines().take_while(|line| line.starts_with("  ")) {
+            // Behind a wide gap is a remark; a line that is only a remark is of the line before.
+            let Some(command) = line.strip_prefix("  asx") else {
+                assert!(line.starts_with("      "), "{words:?}: {line}");
+                continue;
+            };
+            let command = command.split("   ").next().expect("a command");
+            let command = format!("asx{command}");
+            if !all.contains(&command) {
+                all.push(command);
+            }
+            count += 1;
+        }
+        assert!(count > 0, "{words:?}: {help}");
+    }
+    all
+}
+
+/// The files that examples use.
+fn write_example_files(folder: &Path) {
+    fs::write(folder.join("my.toml"), SLOT.replace("slot", "my")).expect("a file");
+    fs::create_dir_all(folder.join("my/scenarios")).expect("a folder");
+    fs::write(folder.join("my/scenarios/good.toml"), GOOD).expect("a file");
+    for below in [".zfunc", ".config/fish/completions", ".local/share/bash-completion/completions"]
+    {
+        fs::create_dir_all(folder.join(below)).expect("a folder");
+    }
+    for name in ["run.asxt", "run.jsonl", "before.asxt", "after.asxt", "a.jsonl", "b.asxt"] {
+        let made = in_shell(folder, &format!("asx run my.toml --host native --trace {name}"));
+        assert_eq!(made.status.code(), Some(0), "{name}: {}", text(&made.stderr));
+    }
+    let made = in_shell(
+        folder,
+        "asx parity --host model,native --filter 'parity-*' --record records && \
+         sed 's/\"host\":\"model\"/\"host\":\"moon\"/' records/model.jsonl > moon.jsonl",
+    );
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+}
+
+/// Runs a line as a user would type it in this folder, which is also the home folder.
+fn in_shell(folder: &Path, line: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_asx")).parent().expect("a folder");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = [program.to_path_buf()].into_iter().chain(env::split_paths(&path));
+    Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(path).expect("folders"))
+        .env("HOME", folder)
+        .output()
+        .expect("a shell")
+}
+
+#[cfg(unix)]
+#[test]
+fn every_example_of_every_help_text_works() {
+    let folder = Folder::new("program-examples");
+    write_example_files(&folder);
+    let examples = examples();
+    assert!(examples.len() > 50, "{examples:#?}");
+    // The examples whose run fails on purpose; all others succeed.
+    let fails = |line: &str| line.contains("channel-two-phase-001 ");
+    for line in &examples {
+        let output = in_shell(&folder, line);
+        let said = format!("{line}: {}{}", text(&output.stdout), text(&output.stderr));
+        let expected = if fails(line) { 1 } else { 0 };
+        if line.contains("--place browser") && output.status.code() == Some(2) {
+            assert!(text(&output.stderr).contains("cargo xtask web"), "{said}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(expected), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn replay_command_of_the_tour_fails_again() {
+    let folder = Folder::new("program-tour-replay");
+    fs::create_dir(folder.join("target")).expect("a folder");
+    let output = in_shell(&folder, "asx");
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    let printed = out.lines().find(|line| line.contains(" tour --replay ")).expect("a command");
+    let page = fs::read_dir(folder.join("target/asx-tour")).expect("files").flatten();
+    let page = page.map(|file| file.path()).find(|path| path.extension() == Some("html".as_ref()));
+    let page = fs::read_to_string(page.expect("a page")).expect("text");
+    let (_, rest) = page.split_once("\"replay\":\"").expect("a command");
+    let command = rest.split('"').next().expect("its end");
+    assert_eq!(command, printed.trim());
+    assert!(!page.contains("cargo test"), "the tour is not a test");
+    let again = in_shell(&folder, command);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    let said = text(&again.stdout);
+    let kind = |text: &str| text.lines().find(|line| line.contains("panicked")).map(str::to_owned);
+    assert!(said.starts_with("FAILED shop\n") && !said.contains("cargo test"), "{said}");
+    assert_eq!(
+        kind(&said).map(|it| it.trim().to_owned()),
+        kind(&out).map(|it| it.trim().to_owned())
+    );
+    for token in ["''", "AQ", "garbage", "AQEAAAADAAUBSMwf"] {
+        let refused = in_shell(&folder, &format!("asx tour --replay {token}"));
+        assert_eq!(refused.status.code(), Some(2), "{token}: {}", text(&refused.stdout));
+    }
 }

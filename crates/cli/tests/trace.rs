@@ -268,6 +268,26 @@ fn show_names_things_and_filters() {
 }
 
 #[test]
+fn show_accepts_the_last_words_of_a_kind_and_refuses_unknown_tasks() {
+    let folder = Folder::new("trace-show-filters");
+    let path = folder.trace(SCENARIO, "a.asxt");
+    let (short, code) = said(&["trace", "show", &path, "--kind", "decision"]);
+    assert_eq!(code, Some(0), "{short}");
+    assert!(short.contains("scheduler_step_decision"), "{short}");
+    let long = said(&["trace", "show", &path, "--kind", "scheduler_step_decision"]);
+    assert_eq!((short, code), long);
+    for kind in ["", "_decision", "cision", "nothing"] {
+        let why = refused(&["trace", "show", &path, "--kind", kind]);
+        assert!(why.contains("there is no kind of event"), "{why}");
+    }
+    for flags in [&[][..], &["--json"]] {
+        let why = refused(&[&["trace", "show", &path, "--task", "99"], flags].concat());
+        assert!(why.contains("there is no task 99; its tasks are 1 ("), "{why}");
+    }
+    assert_eq!(said(&["trace", "show", &path, "--task", "1"]).1, Some(0));
+}
+
+#[test]
 fn diff_shows_where_two_traces_part() {
     let folder = Folder::new("trace-diff");
     let (a, b) = (folder.trace(SCENARIO, "a.jsonl"), folder.trace(SCENARIO, "b.asxt"));

@@ -44,13 +44,13 @@ Exit status:
     /// Show a trace, with names where it has them.
     #[command(after_help = "Examples:
   asx trace show run.asxt
-  asx trace show run.asxt --task 3 --kind task_moved
-  asx trace show run.asxt --from 100 --to 120
+  asx trace show run.asxt --task 1 --kind task_moved
+  asx trace show run.asxt --from 10 --to 12
   asx trace show run.asxt --kind decision --json
 
 Exit status:
-  0  it was shown
-  2  it cannot be read")]
+  0  the events were shown
+  2  the trace cannot be read, or there is no such task or kind of event")]
     Show(Show),
     /// Show where two traces part; what only the host saw does not count.
     #[command(after_help = "Examples:
@@ -155,10 +155,10 @@ Exit status:
 pub(crate) struct Show {
     /// The trace.
     file: PathBuf,
-    /// Only events of the task of this number.
+    /// Only events of the task with this number.
     #[arg(long, value_name = "N")]
     task: Option<u64>,
-    /// Only events of this kind.
+    /// Only events of this kind; the last words of its name are enough.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// From this event on.

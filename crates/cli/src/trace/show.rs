@@ -4,16 +4,22 @@ use super::{Done, Failed, Show, file};
 use crate::output::printable;
 use asx_conformance::parse::suggest;
 use asx_kernel::journal::{Event, EventKind};
-use asx_trace::{Class, Header, Record, Value, json_line, kind_code, socket_words};
+use asx_trace::{Class, Header, Record, Value, json_line, socket_words};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
-    if let Some(kind) = options.kind.as_deref().filter(|kind| kind_code(kind).is_none()) {
+    if let Some(kind) = &options.kind
+        && !EventKind::NAMES.iter().any(|name| is_kind(name, kind))
+    {
         let near = suggest::nearest(kind, EventKind::NAMES.iter().copied());
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         return Err(Failed::Input(format!("there is no kind of event `{kind}`{hint}")));
+    }
+    if let Some(task) = options.task {
+        check_task(&options.file, task)?;
     }
     let reader = file::open(&options.file)?;
     if !options.json {
@@ -43,6 +49,49 @@ pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether `wanted` is the name of a kind of event, or its last words: `decision` for
+/// `scheduler_step_decision`.
+fn is_kind(name: &str, wanted: &str) -> bool {
+    let rest = name.strip_suffix(wanted);
+    !wanted.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+}
+
+/// Fails if no event of the trace is about this task, and names the tasks that there are.
+fn check_task(path: &Path, task: u64) -> Result<(), Failed> {
+    const SHOWN: usize = 20;
+    let mut tasks = BTreeMap::new();
+    for record in file::open(path)? {
+        match record.map_err(|error| file::unusable(path, &error)) {
+            Ok(Record::Event(event)) => {
+                if let Some(number) = event.subject.task {
+                    tasks.entry(number).or_insert_with(String::new);
+                }
+            }
+            Ok(Record::Label(label)) if label.class == Class::Task => {
+                tasks.insert(label.number, label.text);
+            }
+            Ok(_) => {}
+            // The part before the damage is shown, if the task is in it.
+            Err(_) if tasks.contains_key(&task) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    if tasks.contains_key(&task) {
+        return Ok(());
+    }
+    let name = |(number, name): (&u64, &String)| match &**name {
+        "" => number.to_string(),
+        name => format!("{number} ({})", printable(name)),
+    };
+    let known: Vec<_> = tasks.iter().take(SHOWN).map(name).collect();
+    let known = match (known.is_empty(), tasks.len().saturating_sub(SHOWN)) {
+        (true, _) => "it has no tasks".to_owned(),
+        (false, 0) => format!("its tasks are {}", known.join(", ")),
+        (false, more) => format!("its tasks are {} and {more} more", known.join(", ")),
+    };
+    Err(Failed::Input(format!("{}: there is no task {task}; {known}", path.display())))
+}
+
 impl Show {
     fn wants(&self, record: &Record, due: u64) -> bool {
         let about_events = self.task.is_some() || self.kind.is_some();
@@ -54,7 +103,7 @@ impl Show {
             Record::Event(event) => {
                 within(event.seq)
                     && self.task.is_none_or(|task| event.subject.task == Some(task))
-                    && self.kind.as_deref().is_none_or(|kind| event.kind.name() == kind)
+                    && self.kind.as_deref().is_none_or(|kind| is_kind(event.kind.name(), kind))
             }
             _ if about_events => false,
             Record::Choice(_) | Record::Host(_) => within(due),
