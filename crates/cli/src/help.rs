@@ -79,12 +79,12 @@ Exit status:
   2  a host is unknown or has no browser, a record is unusable, or there is nothing to compare
 
 Examples:
-  asx parity --filter 'parity-*'
-  asx parity --host model,native,lab --filter 'parity-*' --out differences
-  asx parity --host native,lab --record records --filter 'parity-*'
-  asx parity --host native,web --filter 'parity-*'
-  asx parity --host native,web,c --place browser --filter 'parity-*'
-  asx parity --host native,moon --from moon=moon.jsonl --filter 'parity-*'";
+  asx parity --filter 'parity-w*'
+  asx parity --host model,native,lab --filter 'parity-w*' --out differences
+  asx parity --host native,lab --record records --filter 'parity-w*'
+  asx parity --host native,web --filter 'parity-w*'
+  asx parity --host native,web,c --place browser --filter 'parity-w*'
+  asx parity --host native,moon --from moon=moon.jsonl --filter 'parity-w*'";
 
 pub(crate) const RUN: &str = "\
 The verdict comes first. --verbose adds the journal, with the names that the file gives to things.
@@ -142,13 +142,13 @@ Exit status:
   2  the scenario, a token or a file is unusable
 
 Examples:
-  asx explore sc-steal-001 --seeds 2000 --jobs 2
+  asx explore sc-steal-001 --seeds 200 --jobs 2
   asx explore channel-two-phase-001 --expect
   asx explore my.toml --expect --trace failed.asxt --report failed.html
   asx explore my.toml --seeds 1000 --shard 0/2 --resume part0.json
   asx explore my.toml --seeds 1000 --shard 1/2 --resume part1.json
   asx explore --merge part0.json part1.json
-  asx explore --all --twice --workers 3 --seeds 2";
+  asx explore --all --twice --seeds 1";
 
 pub(crate) const REPLAY: &str = "\
 With a trace: runs its scenario again, on the same host, under the same seed and schedule, and
