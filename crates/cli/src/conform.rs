@@ -1,5 +1,6 @@
 //! `asx conform`: many scenarios, one verdict.
 
+use crate::output::{self, WARNING};
 use crate::{Conform, failed};
 use asx_conformance::corpus::load;
 use asx_conformance::{
@@ -180,24 +181,29 @@ fn write_table(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Re
         areas.entry(&verdict.area).or_default()[column] += 1;
         total[column] += 1;
     }
+    let [passed, failed, skipped] = total;
+    let all = verdicts.len();
+    let word = output::verdict(failed == 0);
+    writeln!(
+        out,
+        "{word} on {host}: {passed} of {all} passed, {failed} failed, {skipped} skipped"
+    )?;
     for verdict in verdicts {
         if !verdict.problems.is_empty() {
-            writeln!(out, "FAILED {}", verdict.id)?;
+            writeln!(out, "{} {}", output::verdict(false), verdict.id)?;
             for line in &verdict.problems {
                 writeln!(out, "  {line}")?;
             }
         }
         if let Some(reason) = &verdict.skipped {
-            writeln!(out, "skipped {}: {reason}", verdict.id)?;
+            writeln!(out, "{} {}: {reason}", WARNING.text("skipped"), verdict.id)?;
         }
     }
     writeln!(out, "{:<16} {:>7} {:>7} {:>8}", "area", "passed", "failed", "skipped")?;
     for (area, [passed, failed, skipped]) in areas {
         writeln!(out, "{area:<16} {passed:>7} {failed:>7} {skipped:>8}")?;
     }
-    let [passed, failed, skipped] = total;
-    let all = verdicts.len();
-    writeln!(out, "{host}: {passed} of {all} passed, {failed} failed, {skipped} skipped")
+    Ok(())
 }
 
 fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Result<()> {

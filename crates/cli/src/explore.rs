@@ -1,14 +1,16 @@
 //! `asx explore`: one scenario under many schedules; `asx replay` and `asx shrink`: one of them.
 //!
-//! A run is the real runtime on the lab's workers; every free choice is asked of a strategy. What
-//! counts as failed is what must hold under any schedule: the laws, and what the script itself
-//! checks if `--expect` is given. Seeds are shared out among threads and shards; what a shard saw
-//! is one small file, from which it goes on, and several of which merge into one.
+//! A run is the real runtime on the lab's workers; a strategy makes every choice that the laws
+//! leave open. A run fails if a law does not hold, and with `--expect` also if an expectation of
+//! the scenario does not. Seeds are divided among threads and shards. The results of a shard are
+//! one small file, from which it can resume; several such files can be merged.
 
 mod files;
 mod one;
+mod report;
 mod state;
 mod tape;
+mod token;
 
 pub(crate) use one::{Replay, Shrink, following, replay, shrink_token};
 
@@ -24,17 +26,21 @@ use asx_lab::explore::{Dfs, Pct, Random, Strategy};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output::{COMMAND, verdict};
 use crate::run::scenario;
 use files::{Failed, Files};
 use state::{Found, State};
 use tape::Tape;
+use token::Token;
 
 /// How often what was seen is saved.
 const SAVING: Duration = Duration::from_secs(2);
 
 /// How schedules are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum How {
+pub(crate) enum StrategyName {
+    /// Every schedule if half of the runs suffice for that, else random ones with the other half.
+    Auto,
     /// Each choice at random.
     Random,
     /// Random priorities with few changes.
@@ -43,15 +49,25 @@ pub(crate) enum How {
     Dfs,
 }
 
-/// How each run is to be.
-#[derive(Args, Clone, Copy)]
+/// The setup of every run.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 struct Setup {
     /// How many workers; 0: as the scenario says.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     workers: u16,
-    /// What the script expects counts too, not only what must hold under any schedule.
+    /// Check the expectations of the scenario too, not only the laws.
     #[arg(long)]
     expect: bool,
+}
+
+impl Setup {
+    /// The number of workers of a run.
+    fn workers_of(self, scenario: &Scenario) -> u64 {
+        match self.workers {
+            0 => scenario.config.workers as u64,
+            workers => workers.into(),
+        }
+    }
 }
 
 impl fmt::Display for Setup {
@@ -72,26 +88,25 @@ pub(crate) struct Explore {
     /// All built-in scenarios.
     #[arg(long, conflicts_with_all = ["file", "merge", "shard", "resume", "trace", "report"])]
     all: bool,
-    /// Each run twice: its journals must be equal.
+    /// Run each schedule twice and compare the journals.
     #[arg(long)]
     twice: bool,
     /// How schedules are chosen.
-    #[arg(long, value_enum, default_value = "random")]
-    strategy: How,
-    /// How many runs.
+    #[arg(long, value_enum, default_value = "auto")]
+    strategy: StrategyName,
+    /// How many runs at most.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// How many threads.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Only the i-th of n parts of the seeds, as in 0/4.
+    /// Run only part I of N of the seeds, as in 0/4.
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<(u64, u64)>,
-    /// Goes on from this file if it is there, and keeps what was seen in it: every few seconds and
-    /// at the end, each time as a whole.
+    /// Resume from this file if it exists, and save the results in it.
     #[arg(long, value_name = "FILE")]
     resume: Option<std::path::PathBuf>,
-    /// Merges files that `--resume` has written, and reports what they saw together.
+    /// Merge files that `--resume` has written, and report their results together.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     #[arg(conflicts_with_all = ["file", "trace", "report"])]
     merge: Vec<std::path::PathBuf>,
@@ -104,6 +119,13 @@ pub(crate) struct Explore {
     pub(crate) json: bool,
 }
 
+impl Explore {
+    /// Whether an option works on seeds, which an exhaustive search does not have.
+    fn needs_seeds(&self) -> bool {
+        self.shard.is_some() || self.resume.is_some() || self.twice
+    }
+}
+
 fn shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').ok_or("expected I/N, as in 0/4")?;
     let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
@@ -113,26 +135,28 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 }
 
 pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> {
-    let sampled = options.shard.is_some() || options.resume.is_some() || options.twice;
-    if options.strategy == How::Dfs && sampled {
+    if options.strategy == StrategyName::Dfs && options.needs_seeds() {
         complain!("asx: --shard, --resume and --twice are for seeds, which dfs has none of");
         return Ok(ExitCode::from(2));
     }
     if options.all {
         return explore_all(options, out);
     }
+    let mut explored = None;
     let state = match options.file.as_deref() {
         None => State::merged(&options.merge),
         Some(file) => {
             let Some(scenario) = scenario(file) else { return Ok(ExitCode::from(2)) };
-            let state = options.files.check().and_then(|()| search(options, &scenario));
-            state.and_then(|state| write_first(options, &scenario, &state).map(|()| state))
+            let scenario = explored.insert(scenario);
+            let state = options.files.check().and_then(|()| search(options, scenario));
+            state.and_then(|state| write_first(options, scenario, &state).map(|()| state))
         }
     };
     match state {
         Ok(state) => {
-            let file = options.file.as_deref().unwrap_or(&state.id);
-            report(&state, options, file, out)
+            report::write(&state, options, explored.as_deref(), out)?;
+            let is_green = state.failures.is_empty();
+            Ok(if is_green { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Err(wrong) => {
             complain!("asx: {wrong}");
@@ -147,9 +171,10 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
     if options.files.names().is_empty() {
         return Ok(());
     }
-    let schedule = one::schedule_of(token)?;
-    let (_, record, _) = one::follow(scenario, &schedule, options.setup);
-    let run = Failed { seed: *seed, token, failure: Some(message) };
+    let read = Token::read(token, scenario, options.setup);
+    let read = read.map_err(|error| format!("{}: {error}", token::shown(token)))?;
+    let (_, record, _) = one::follow(scenario, &read.schedule, read.setup);
+    let run = Failed { seed: seed.unwrap_or(0), token, failure: Some(message) };
     options.files.write(scenario, options.setup, &run, &record)
 }
 
@@ -184,14 +209,18 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
         writeln!(out, "{value}")?;
     } else {
         let twice = if options.twice { ", each twice" } else { "" };
-        writeln!(out, "{scenarios} scenarios, {skipped} skipped")?;
-        writeln!(out, "{runs} runs{twice}, {distinct} distinct journals")?;
-        writeln!(out, "fingerprint {fingerprint:016x}")?;
-        for (id, Found { seed, token, message }) in failed.iter().take(10) {
-            writeln!(out, "  {id}, seed {seed}: {message}")?;
-            writeln!(out, "    asx replay {id} {token}{}", options.setup)?;
+        let word = verdict(failed.is_empty());
+        let failing = match failed.len() {
+            0 => String::new(),
+            count => format!(", {count} failed"),
+        };
+        writeln!(out, "{word}: {scenarios} scenarios, {runs} runs{twice}{failing}")?;
+        writeln!(out, "  {distinct} distinct journals, {skipped} scenarios skipped")?;
+        writeln!(out, "  fingerprint {fingerprint:016x}")?;
+        for (id, Found { token, message, .. }) in failed.iter().take(10) {
+            writeln!(out, "  {id}: {message}")?;
+            writeln!(out, "    {}", COMMAND.text(format!("asx replay {id} {token}")))?;
         }
-        writeln!(out, "{} failed", failed.len())?;
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -200,9 +229,13 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
 fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
     Native::in_lab().can_run(scenario)?;
     let (part, parts) = options.shard.unwrap_or((0, 1));
-    // Runs of another setup are of another exploration.
-    let kind = format!("{:?}{}", options.strategy, options.setup).to_lowercase();
-    let fresh = State::new(&scenario.id, &kind, options.seeds, (part, parts));
+    let strategy = match options.strategy {
+        StrategyName::Auto if options.needs_seeds() => StrategyName::Random,
+        strategy => strategy,
+    };
+    // Runs of another setup belong to another exploration.
+    let kind = format!("{strategy:?}{}", options.setup).to_lowercase();
+    let fresh = State::new(scenario, &kind, options.seeds, (part, parts));
     let state = match &options.resume {
         Some(path) => State::load(path, &fresh)?.unwrap_or(fresh),
         None => fresh,
@@ -210,15 +243,29 @@ fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> 
     let search = Search {
         scenario,
         setup: options.setup,
-        twice: options.twice,
+        twice: options.twice || (options.setup.expect && scenario.expect.replay),
         next: AtomicU64::new(state.done),
         bar: bar(state.mine(), options.json),
         began: Instant::now(),
         state: Mutex::new(state),
     };
-    match options.strategy {
-        How::Dfs => search.depth_first(),
-        how => search.sample_all(how, options)?,
+    let most = search.state().mine();
+    match strategy {
+        StrategyName::Dfs => search.depth_first(most),
+        StrategyName::Auto => {
+            search.depth_first(most.div_ceil(2));
+            let done = search.state().done;
+            search.next.store(done, Relaxed);
+            let (ran, rest) = match search.state().exhausted {
+                true => ("dfs", false),
+                false => ("dfs and random", true),
+            };
+            search.state().strategy = format!("{ran}{}", options.setup);
+            if rest {
+                search.sample_all(StrategyName::Random, options)?;
+            }
+        }
+        sampled => search.sample_all(sampled, options)?,
     }
     search.bar.finish_and_clear();
     let mut state = search.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -244,7 +291,7 @@ impl Search<'_> {
 
     /// Runs all own seeds on so many threads. What was seen is saved between rounds, when every
     /// seed that was taken is done: then `done` says which those are.
-    fn sample_all(&self, how: How, options: &Explore) -> Result<(), String> {
+    fn sample_all(&self, strategy: StrategyName, options: &Explore) -> Result<(), String> {
         let save = || options.resume.as_deref().map_or(Ok(()), |path| self.state().save(path));
         // A file that cannot be written is told before anything is run.
         save()?;
@@ -252,7 +299,7 @@ impl Search<'_> {
             let until = options.resume.is_some().then(|| Instant::now() + SAVING);
             std::thread::scope(|threads| {
                 for _ in 0..options.jobs.clamp(1, 256) {
-                    threads.spawn(|| self.sample(how, until));
+                    threads.spawn(|| self.sample(strategy, until));
                 }
             });
             save()?;
@@ -264,7 +311,7 @@ impl Search<'_> {
     }
 
     /// Takes seed after seed, until there is none or the time is over.
-    fn sample(&self, how: How, until: Option<Instant>) {
+    fn sample(&self, strategy: StrategyName, until: Option<Instant>) {
         let (mine, part, parts) = {
             let state = self.state();
             (state.mine(), state.part, state.parts)
@@ -275,47 +322,48 @@ impl Search<'_> {
                 return;
             }
             let seed = part + nth * parts;
-            let run = || {
-                let strategy: Box<dyn Strategy + Send> = match how {
-                    How::Pct => Box::new(Pct::new(seed, 3)),
-                    _ => Box::new(Random::new(seed)),
-                };
-                let tape = Tape::new(strategy);
-                tape.begin();
-                let (failure, record) = tape.run(self.scenario, self.setup);
-                (tape, failure, record)
+            let strategy: Box<dyn Strategy + Send> = match strategy {
+                StrategyName::Pct => Box::new(Pct::new(seed, 3)),
+                _ => Box::new(Random::new(seed)),
             };
-            let (tape, mut failure, record) = run();
-            if self.twice {
-                let again = run().2;
-                let at = record.events.iter().zip(&again.events).position(|(a, b)| a != b);
-                let differ = || format!("not deterministic: the journals differ at event {at:?}");
-                failure = failure.or((record.digest != again.digest).then(differ));
-            }
-            self.saw(&tape, seed, failure, &record);
+            let tape = Tape::new(strategy);
+            tape.begin();
+            self.run(&tape, Some(seed));
         }
     }
 
-    /// Takes schedule after schedule, until there is none.
-    fn depth_first(&self) {
+    /// Runs schedule after schedule, until there is none left or so many were run.
+    fn depth_first(&self, most: u64) {
         let tape = Tape::new(Box::new(Dfs::new()));
-        let most = self.state().mine();
         while self.state().done < most && tape.begin() {
-            let (failure, record) = tape.run(self.scenario, self.setup);
-            self.saw(&tape, 0, failure, &record);
+            self.run(&tape, None);
         }
-        let exhausted = tape.lock().strategy.progress().exhausted.is_some();
+        // The strategy knows that it is exhausted when it is asked for a run that there is not.
+        let exhausted = !tape.begin() && tape.lock().strategy.progress().exhausted.is_some();
         self.state().exhausted = exhausted;
     }
 
-    fn saw(&self, tape: &Tape, seed: u64, failure: Option<String>, record: &Record) {
+    /// Makes a run that the strategy has begun, a second time if its journals are compared.
+    fn run(&self, tape: &Tape, seed: Option<u64>) {
+        let (mut failure, record) = tape.run(self.scenario, self.setup);
+        if self.twice {
+            let again = one::follow(self.scenario, &tape.schedule(), self.setup).1;
+            let at = record.events.iter().zip(&again.events).position(|(a, b)| a != b);
+            let at = at.unwrap_or(record.events.len().min(again.events.len()));
+            let differ = || format!("not deterministic: the journals differ at event {at}");
+            failure = failure.or((record.digest != again.digest).then(differ));
+        }
+        self.saw(tape, seed, failure, &record);
+    }
+
+    fn saw(&self, tape: &Tape, seed: Option<u64>, failure: Option<String>, record: &Record) {
         let mut state = self.state();
         state.done += 1;
-        state.saw(seed, record.digest);
+        state.saw(seed.unwrap_or(0), record.digest);
         if let Some(message) = failure
             && state.failures.len() < state::MOST_FAILURES
         {
-            let token = tape.schedule().token();
+            let token = Token::text(self.scenario, self.setup, &tape.schedule());
             state.failures.push(Found { seed, token, message });
         }
         let rate = state.done as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
@@ -336,38 +384,4 @@ fn bar(total: u64, json: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
-}
-
-fn report(
-    state: &State,
-    options: &Explore,
-    file: &str,
-    out: &mut impl Write,
-) -> io::Result<ExitCode> {
-    if options.json {
-        writeln!(out, "{}", state.to_json())?;
-    } else {
-        let State { id, strategy, done, .. } = state;
-        let distinct = state.distinct.len();
-        let all = if state.exhausted { ", which are all there are" } else { "" };
-        writeln!(out, "{id}: {done} runs ({strategy}){all}, {distinct} distinct journals")?;
-        for Found { seed, token, message } in state.failures.iter().take(10) {
-            writeln!(out, "  seed {seed}: {message}")?;
-            writeln!(out, "    asx replay {file} {token}{}", options.setup)?;
-            writeln!(out, "    asx shrink {file} {token}{}", options.setup)?;
-        }
-        let failed = state.failures.len();
-        let none = if failed == 0 { "none fails".into() } else { format!("{failed} fail") };
-        writeln!(out, "{none}")?;
-        if !options.merge.is_empty() && state.left() > 0 {
-            writeln!(out, "{} runs of this search are in none of these files", state.left())?;
-        }
-        for name in options.files.names() {
-            match state.failures.first() {
-                Some(Found { seed, .. }) => writeln!(out, "{name}: the run of seed {seed}")?,
-                None => writeln!(out, "{name}: not written, since none fails")?,
-            }
-        }
-    }
-    Ok(if state.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

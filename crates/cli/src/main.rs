@@ -1,8 +1,8 @@
-//! The `asx` program: run scenarios, look at traces, explain statuses.
+//! The `asx` program: runs and explores scenarios, reads traces, explains statuses.
 //!
-//! Exit codes: 0 all is well, 1 something did not hold, 2 the call or its input is unusable.
+//! Exit codes: 0 success, 1 something did not hold, 2 the command line or its input is unusable.
 
-/// A line on standard error; that nobody can read it is no reason to end otherwise.
+/// Writes a line to standard error, whether or not it can be written.
 macro_rules! complain {
     ($($text:tt)*) => {
         $crate::output::complain(format!($($text)*))
@@ -14,6 +14,7 @@ mod conform;
 mod explore;
 mod failed;
 mod help;
+mod man;
 mod output;
 mod parity;
 mod run;
@@ -21,7 +22,7 @@ mod status;
 mod tour;
 mod trace;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::shells;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 /// The version of the program, and the contract that it follows.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract asx-semantics-1)");
 
-/// Structured concurrency under one law: scenarios, conformance, traces, statuses.
+/// Structured concurrency: run and explore scenarios, read traces, explain statuses.
 #[derive(Parser)]
 #[command(name = "asx", version = VERSION, arg_required_else_help = false, after_help = help::ASX)]
 struct Cli {
@@ -40,42 +41,80 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run scenarios on a host and report what does not hold.
-    #[command(after_help = help::CONFORM)]
-    Conform(Conform),
-    /// Run scenarios on several hosts and report where they do not do the same.
-    #[command(after_help = help::PARITY)]
-    Parity(parity::Parity),
-    /// Run one scenario and show its journal.
+    /// Show on a small service what asx does; this is also `asx` without a command.
+    #[command(after_help = help::TOUR)]
+    Tour(tour::Tour),
+    /// Run one scenario and check what it expects.
     #[command(after_help = help::RUN)]
     Run(Run),
+    /// Run one scenario in the lab under many schedules, to find one that fails.
+    #[command(after_help = help::EXPLORE)]
+    Explore(explore::Explore),
+    /// Run a recorded scenario again and compare; or one schedule that `asx explore` found.
+    #[command(after_help = help::REPLAY)]
+    Replay(explore::Replay),
+    /// Make a failing schedule as short as possible.
+    #[command(after_help = help::SHRINK)]
+    Shrink(explore::Shrink),
     /// Check, show, compare, convert and draw traces.
     #[command(after_help = help::TRACE)]
     Trace {
         #[command(subcommand)]
         command: trace::Command,
     },
-    /// Run one scenario on the lab under many schedules, and look for one that fails.
-    #[command(after_help = help::EXPLORE)]
-    Explore(explore::Explore),
-    /// Run a recorded scenario again and compare; or one schedule that `asx explore` found.
-    #[command(after_help = help::REPLAY)]
-    Replay(explore::Replay),
-    /// Make a schedule that fails as short as it can be.
-    #[command(after_help = help::SHRINK)]
-    Shrink(explore::Shrink),
     /// Explain a status by name or number; without one, list them all.
     #[command(after_help = help::STATUS)]
     Status {
-        /// Its name or number.
+        /// The name or number of a status.
         status: Option<String>,
     },
-    /// Write what a shell needs to complete commands and options.
+    /// Print the completion script of a shell.
     #[command(after_help = help::COMPLETIONS)]
     Completions {
         /// The shell.
         shell: Shell,
     },
+    /// Write the man pages of all commands into a folder.
+    #[command(after_help = help::MAN)]
+    Man {
+        /// The folder, which is created if it does not exist.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Run the conformance corpus on a host.
+    #[command(after_help = help::CONFORM)]
+    Conform(Conform),
+    /// Run the conformance corpus on several hosts and compare them.
+    #[command(after_help = help::PARITY)]
+    Parity(parity::Parity),
+}
+
+/// The commands for work on asx itself, which `asx --help` lists apart.
+const FOR_CONTRIBUTORS: [&str; 2] = ["conform", "parity"];
+
+/// The command line, with its commands in two groups.
+fn command_line() -> clap::Command {
+    let command = Cli::command();
+    let header = *command.get_styles().get_header();
+    let literal = *command.get_styles().get_literal();
+    let width = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or(0);
+    let group = |title: &str, is_in: &dyn Fn(&str) -> bool| {
+        let mut text = format!("{header}{title}:{header:#}\n");
+        for one in command.get_subcommands().filter(|one| is_in(one.get_name())) {
+            let name = one.get_name();
+            let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {literal}{name:<width$}{literal:#}  {about}\n");
+        }
+        text
+    };
+    let is_for_contributors = |name: &str| FOR_CONTRIBUTORS.contains(&name);
+    let user = group("Commands", &|name| !is_for_contributors(name));
+    let contributor = group("Commands for contributors to asx", &is_for_contributors);
+    let options = format!("{header}Options:{header:#}\n{{options}}");
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{user}\n{contributor}\n\
+         {options}{{after-help}}"
+    ))
 }
 
 /// The shells whose completion is known.
@@ -84,6 +123,8 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
+    #[value(name = "powershell", alias = "pwsh")]
+    PowerShell,
 }
 
 /// The hosts that the corpus can be run on.
@@ -122,6 +163,9 @@ struct Run {
     /// Run under this seed only.
     #[arg(long)]
     seed: Option<u64>,
+    /// Show the journal of each run after the verdict.
+    #[arg(long, short, conflicts_with_all = ["json", "bless"])]
+    verbose: bool,
     /// One JSON object on standard output.
     #[arg(long)]
     json: bool,
@@ -137,11 +181,13 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command_line().get_matches())
+        .unwrap_or_else(|error| error.format(&mut command_line()).exit());
     let wants_object = cli.command.as_ref().is_some_and(Command::wants_object);
     let mut out = output::Output::new();
     let done = match cli.command {
-        None => tour::tour(&mut out),
+        None => tour::tour(&tour::Tour::default(), &mut out),
+        Some(Command::Tour(options)) => tour::tour(&options, &mut out),
         Some(Command::Conform(options)) => conform::conform(&options, &mut out),
         Some(Command::Parity(options)) => parity::parity(&options, &mut out),
         Some(Command::Run(options)) => run::run(&options, &mut out),
@@ -151,6 +197,7 @@ fn main() -> ExitCode {
         Some(Command::Trace { command }) => trace::trace(&command, &mut out),
         Some(Command::Status { status }) => status::status(status.as_deref(), &mut out),
         Some(Command::Completions { shell }) => completions(shell, &mut out),
+        Some(Command::Man { folder }) => man::man(&command_line(), &folder, &mut out),
     };
     let unusable = matches!(&done, Ok(code) if *code == ExitCode::from(2));
     let told = if unusable && wants_object { out.complaints() } else { Ok(()) };
@@ -166,8 +213,8 @@ fn main() -> ExitCode {
 }
 
 impl Command {
-    /// Whether what comes out is to be one JSON object, also if nothing else can be said. Commands
-    /// about traces see to it themselves.
+    /// Whether the output must be one JSON object even if there are only errors. Commands on traces
+    /// take care of that themselves.
     fn wants_object(&self) -> bool {
         match self {
             Command::Conform(options) => options.json,
@@ -176,12 +223,16 @@ impl Command {
             Command::Explore(options) => options.json,
             Command::Replay(options) => options.json,
             Command::Shrink(options) => options.json,
-            Command::Trace { .. } | Command::Status { .. } | Command::Completions { .. } => false,
+            Command::Tour(_)
+            | Command::Trace { .. }
+            | Command::Status { .. }
+            | Command::Completions { .. }
+            | Command::Man { .. } => false,
         }
     }
 }
 
-/// What a shell needs, made from the same table as the command line itself.
+/// Prints the completion script of a shell.
 fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
     let mut script = Vec::new();
     let command = &mut Cli::command();
@@ -190,6 +241,9 @@ fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
         Shell::Bash => clap_complete::generate(shells::Bash, command, name, &mut script),
         Shell::Zsh => clap_complete::generate(shells::Zsh, command, name, &mut script),
         Shell::Fish => clap_complete::generate(shells::Fish, command, name, &mut script),
+        Shell::PowerShell => {
+            clap_complete::generate(shells::PowerShell, command, name, &mut script);
+        }
     }
     out.write_all(&script)?;
     Ok(ExitCode::SUCCESS)
@@ -212,12 +266,30 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn help_lists_every_command_once_and_contributor_commands_apart() {
+        let help = command_line().render_long_help().to_string();
+        let (user, rest) =
+            help.split_once("\nCommands for contributors to asx:\n").expect("groups");
+        let (contributor, _) = rest.split_once("\nOptions:\n").expect("options");
+        for command in Cli::command().get_subcommands() {
+            let line = format!("\n  {} ", command.get_name());
+            let is_user = !FOR_CONTRIBUTORS.contains(&command.get_name());
+            assert_eq!(user.matches(&line).count(), usize::from(is_user), "{line}{help}");
+            let contributor = format!("\n{contributor}");
+            assert_eq!(contributor.matches(&line).count(), usize::from(!is_user), "{line}{help}");
+        }
+        let names: Vec<_> =
+            Cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+        assert!(FOR_CONTRIBUTORS.iter().all(|name| names.iter().any(|own| own == name)));
     }
 
     #[test]
     fn completions_have_every_command_and_flag() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
             let mut script = Vec::new();
             completions(shell, &mut script).expect("memory takes everything");
             let script = String::from_utf8(script).expect("text");
@@ -233,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_tells_how_it_ends_and_has_examples() {
+    fn help_of_every_command_has_exit_status_and_examples() {
         walk(&Cli::command(), &mut |command| {
             let help = command.clone().render_long_help().to_string();
             assert!(help.contains("Examples:"), "{}", command.get_name());

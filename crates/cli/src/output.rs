@@ -1,32 +1,97 @@
-//! What the program says: results on standard output, complaints on standard error.
+//! Standard output and standard error of the program.
 //!
-//! Who asks for JSON gets JSON, also if there is nothing but a complaint: so the complaints are
-//! kept until the end, and it is known whether anything else came out.
+//! Colours and styles reach terminals only: [`AutoStream`] strips them elsewhere and follows
+//! `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`. With `--json` the output is always one
+//! JSON object, so errors are collected until it is known whether a result was written.
 
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::io::{self, BufWriter, Write};
 use std::sync::Mutex;
 
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+
 static COMPLAINTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says a line on standard error; that nobody can read it is no reason to end otherwise.
+/// Writes a line to standard error. A closed standard error does not change the exit code.
 pub(crate) fn complain(line: String) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let mut sink = AutoStream::auto(io::stderr());
+    let _ = match line.strip_prefix("asx: ") {
+        Some(rest) => writeln!(sink, "{}: {rest}", BAD.text("asx")),
+        None => writeln!(sink, "{line}"),
+    };
     let line = line.strip_prefix("asx: ").map(str::to_owned).unwrap_or(line);
     COMPLAINTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
 }
 
+/// A style for words of the output.
+#[derive(Clone, Copy)]
+pub(crate) struct Paint(Style);
+
+/// Success.
+pub(crate) const GOOD: Paint = Paint(AnsiColor::Green.on_default().bold());
+/// Failure.
+pub(crate) const BAD: Paint = Paint(AnsiColor::Red.on_default().bold());
+/// A warning or a skipped part.
+pub(crate) const WARNING: Paint = Paint(AnsiColor::Yellow.on_default().bold());
+/// Something to type.
+pub(crate) const COMMAND: Paint = Paint(AnsiColor::Cyan.on_default());
+
+impl Paint {
+    /// The text in this style.
+    pub(crate) fn text<T: Display>(self, text: T) -> Painted<T> {
+        Painted { style: self.0, text }
+    }
+}
+
+/// A styled text.
+pub(crate) struct Painted<T> {
+    style: Style,
+    text: T,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Painted { style, text } = self;
+        write!(f, "{style}{text}{style:#}")
+    }
+}
+
+/// The first word of a result: `passed` or `FAILED`.
+pub(crate) fn verdict(has_passed: bool) -> Painted<&'static str> {
+    if has_passed { GOOD.text("passed") } else { BAD.text("FAILED") }
+}
+
+/// A count with its noun: `1 run`, `2 runs`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A text from a file on one line of a terminal: control characters are escaped.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |letter: char| -> String {
+        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
 /// Standard output.
 pub(crate) struct Output {
-    out: BufWriter<io::StdoutLock<'static>>,
+    out: BufWriter<AutoStream<io::StdoutLock<'static>>>,
     is_used: bool,
 }
 
 impl Output {
     pub(crate) fn new() -> Output {
-        Output { out: BufWriter::new(io::stdout().lock()), is_used: false }
+        Output { out: BufWriter::new(AutoStream::auto(io::stdout().lock())), is_used: false }
     }
 
-    /// The complaints as a JSON object, if nothing else came out.
+    /// Writes the errors as a JSON object, unless something else was written.
     pub(crate) fn complaints(&mut self) -> io::Result<()> {
         if self.is_used {
             return Ok(());
@@ -44,5 +109,16 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn printable_text_from_a_file_cannot_control_a_terminal() {
+        assert_eq!(printable("a `feed`, ä"), "a `feed`, ä");
+        assert_eq!(printable("a\u{1b}[31m\n7 0ns sent\0"), "a\\u{1b}[31m\\n7 0ns sent\\u{0}");
     }
 }

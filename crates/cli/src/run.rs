@@ -1,10 +1,13 @@
-//! `asx run`: one scenario, with its journal.
+//! `asx run`: one scenario, with its verdict and, if asked for, its journal.
 
 use crate::conform::{host, problems};
+use crate::output::{WARNING, printable, verdict};
 use crate::trace::Recording;
 use crate::{Run, bless, failed};
 use asx_conformance::parse::suggest;
-use asx_conformance::{Fixture, Report, Scenario, SchemaError, corpus, parse_str, run_seeds};
+use asx_conformance::{
+    Fixture, Report, Scenario, SchemaError, SeedRun, corpus, parse_str, run_seeds,
+};
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,7 +50,7 @@ pub(crate) fn run(options: &Run, out: &mut impl Write) -> io::Result<ExitCode> {
     if options.json {
         write_json(&report, folder, out)?;
     } else {
-        write_text(&scenario, &report, folder, out)?;
+        write_text(&scenario, &report, options, out)?;
     }
     Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -94,36 +97,43 @@ fn find(file: &str) -> Option<Fixture> {
     }
 }
 
+/// Writes the verdict, then what failed, then the runs; their journals only if asked for.
 fn write_text(
     scenario: &Scenario,
     report: &Report,
-    folder: Option<&Path>,
+    options: &Run,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}: {}", scenario.id, scenario.title)?;
-    for run in &report.runs {
-        writeln!(out, "seed {}, snapshot {:016x}", run.seed, run.snapshot)?;
-        for line in &run.journal {
-            writeln!(out, "  {line}")?;
-        }
-        if !run.host_events.is_empty() {
-            writeln!(out, "  host only:")?;
-        }
-        for line in &run.host_events {
-            writeln!(out, "    {line}")?;
-        }
-        writeln!(out, "  fingerprint {:016x}", run.fingerprint)?;
-    }
+    let id = &scenario.id;
+    let title = printable(&scenario.title);
     if let Some(reason) = &report.skipped {
-        return writeln!(out, "skipped on {}: {reason}", report.host);
+        let word = WARNING.text("skipped");
+        return writeln!(out, "{word} {id}: {title}\n  on {}: {reason}", report.host);
     }
-    for line in problems(report, folder) {
-        writeln!(out, "{line}")?;
+    writeln!(out, "{} {id}: {title}", verdict(report.passed()))?;
+    for line in problems(report, options.out.as_deref()) {
+        writeln!(out, "  {}", printable(&line))?;
     }
     if scenario.expect.fingerprints.is_empty() {
-        writeln!(out, "warning: no fingerprint in the file (--bless writes it)")?;
+        let word = WARNING.text("warning");
+        writeln!(out, "  {word}: no fingerprint in the file (--bless writes it)")?;
     }
-    writeln!(out, "{}", if report.passed() { "passed" } else { "FAILED" })
+    for run in &report.runs {
+        let SeedRun { seed, snapshot, fingerprint, .. } = run;
+        writeln!(out, "  seed {seed}: snapshot {snapshot:016x}, fingerprint {fingerprint:016x}")?;
+        if options.verbose {
+            write_journal(run, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_journal(run: &SeedRun, out: &mut impl Write) -> io::Result<()> {
+    run.journal.iter().try_for_each(|line| writeln!(out, "    {line}"))?;
+    if !run.host_events.is_empty() {
+        writeln!(out, "    host only:")?;
+    }
+    run.host_events.iter().try_for_each(|line| writeln!(out, "      {line}"))
 }
 
 fn write_json(report: &Report, folder: Option<&Path>, out: &mut impl Write) -> io::Result<()> {

@@ -5,7 +5,7 @@ use crate::events::HostEvent;
 use crate::events::Named;
 use crate::host::{Failure, Host, Record};
 use crate::pattern::Pattern;
-use crate::scenario::{Expect, Op, Scenario, ScriptStep};
+use crate::scenario::{Expect, Name, Op, Scenario, ScriptStep};
 use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Monitor, Parted, Source};
 use core::fmt::Write as _;
@@ -73,15 +73,23 @@ pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -
     Report { id, file, host: host.name(), runs, skipped }
 }
 
-/// Runs the ops of a scenario once, whatever it says about its seeds: what did not hold on the way,
-/// and the record. Neither fingerprint nor journal is compared with what the file expects.
+/// Runs a scenario once under the schedule that `host` chooses, which is not that of a seed.
+///
+/// Returns the failed expectations and the record. Everything that [`run_scenario`] checks is
+/// checked here too, except the fingerprint and `replay`: the fingerprint identifies the schedule
+/// of a seed, and only the caller can repeat this schedule. A list `orders` with one entry per
+/// seed does not apply either; a single `order` does.
 pub fn run_once(
     host: &mut dyn Host,
     scenario: &Arc<Scenario>,
     seed: u64,
 ) -> (Vec<Failure>, Record) {
-    let failures = play(host, scenario, seed);
-    (failures, host.record())
+    run_checked(
+        host,
+        scenario,
+        seed,
+        scenario.expect.orders.first().filter(|_| scenario.expect.orders.len() == 1),
+    )
 }
 
 /// Runs the ops of a scenario once more and holds each event against a recorded run, as they come:
@@ -142,9 +150,8 @@ pub struct Replayed {
 }
 
 fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun {
-    let mut failures = play(host, scenario, seed);
-    let record = host.record();
-    judge(&scenario.expect, scenario, seed, &record, &mut failures);
+    let order = of_seed(&scenario.expect.orders, scenario, seed);
+    let (mut failures, record) = run_checked(host, scenario, seed, order);
     if scenario.expect.replay {
         failures.extend(play(host, scenario, seed));
         failures.extend(diverged(scenario, &record, &host.record()));
@@ -176,6 +183,20 @@ pub fn shell_word(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
+}
+
+/// Runs the ops of a scenario and checks `[expect]`, except for what needs a second run or applies
+/// to one seed only. `order` is the order of dispatch that applies to this run.
+fn run_checked(
+    host: &mut dyn Host,
+    scenario: &Arc<Scenario>,
+    seed: u64,
+    order: Option<&Vec<Name>>,
+) -> (Vec<Failure>, Record) {
+    let mut failures = play(host, scenario, seed);
+    let record = host.record();
+    judge(&scenario.expect, order, &record, &mut failures);
+    (failures, record)
 }
 
 /// Runs the ops of a scenario on a fresh world.
@@ -249,13 +270,7 @@ fn of_seed<'a, T>(items: &'a [T], scenario: &Scenario, seed: u64) -> Option<&'a 
     items.get(if items.len() == 1 { 0 } else { at })
 }
 
-fn judge(
-    expect: &Expect,
-    scenario: &Scenario,
-    seed: u64,
-    record: &Record,
-    failures: &mut Vec<Failure>,
-) {
+fn judge(expect: &Expect, order: Option<&Vec<Name>>, record: &Record, failures: &mut Vec<Failure>) {
     failures.extend(subsequence(expect, record));
     let never = |patterns: &[Pattern], hit: &dyn Fn(&Pattern) -> Option<String>| {
         let fails = |pattern: &Pattern| {
@@ -281,7 +296,7 @@ fn judge(
             failures.push(Failure::new(pattern.line, "host_events", pattern.to_string(), got));
         }
     }
-    if let Some(order) = of_seed(&expect.orders, scenario, seed) {
+    if let Some(order) = order {
         let expected = order.join(", ");
         let got = dispatched(record).join(", ");
         if expected != got {

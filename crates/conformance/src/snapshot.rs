@@ -4,12 +4,16 @@
 //! whether it is written in the file or a default; each limit; then the ops of `setup` as they are
 //! written, their keys in order, numbers in decimal, without blanks and comments. The digest is
 //! that of the journal: the bytes of the text, then the seed as a word.
+//!
+//! The scenario digest identifies the whole scenario in the same encoding: its id, the initial
+//! state, the ops of `steps` and of every task, and `[expect]` without its fingerprints. Title,
+//! area, seeds, comments and layout are not part of it, and neither is `asx run --bless`.
 
 use crate::scenario::{Browser, Settings, Timers};
 use asx_kernel::digest::Digest;
 use core::fmt::{Display, Write as _};
 use core::time::Duration;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 /// The initial state of a scenario, encoded, but for the seed.
 pub(crate) fn encode(config: &Settings, setup: Option<&DeValue<'_>>) -> String {
@@ -33,6 +37,29 @@ pub(crate) fn id(initial: &str, seed: u64) -> u64 {
     let mut digest = Digest::new();
     digest.bytes(initial.as_bytes()).word(seed);
     digest.value()
+}
+
+/// The digest of the canonical scenario. `initial` is its encoded initial state.
+pub(crate) fn scenario_digest(
+    id: &str,
+    initial: &str,
+    tasks: Option<&DeValue<'_>>,
+    steps: Option<&DeValue<'_>>,
+    expect: Option<&DeValue<'_>>,
+) -> u64 {
+    let mut text = format!("id={id}\n{initial}");
+    for (name, part) in [("tasks", tasks), ("steps", steps), ("expect", expect)] {
+        let _ = write!(text, "{name}=");
+        match part {
+            Some(DeValue::Table(table)) if name == "expect" => {
+                encode_table(table, &["fingerprint", "fingerprints"], &mut text);
+            }
+            Some(value) => encode_value(value, &mut text),
+            None => {}
+        }
+        text.push('\n');
+    }
+    Digest::new().bytes(text.as_bytes()).value()
 }
 
 fn encode_config(config: &Settings, put: &mut dyn FnMut(&str, &dyn Display)) {
@@ -129,17 +156,21 @@ fn encode_value(value: &DeValue<'_>, text: &mut String) {
             }
             text.push(']');
         }
-        DeValue::Table(table) => {
-            let mut pairs: Vec<_> = table.iter().collect();
-            pairs.sort_by(|(one, _), (other, _)| one.get_ref().cmp(other.get_ref()));
-            text.push('{');
-            for (at, (key, value)) in pairs.into_iter().enumerate() {
-                let _ = write!(text, "{}{}=", if at > 0 { "," } else { "" }, key.get_ref());
-                encode_value(value.get_ref(), text);
-            }
-            text.push('}');
-        }
+        DeValue::Table(table) => encode_table(table, &[], text),
     }
+}
+
+/// Encodes a table with its keys in order, without those in `omitted`.
+fn encode_table(table: &DeTable<'_>, omitted: &[&str], text: &mut String) {
+    let mut pairs: Vec<_> =
+        table.iter().filter(|(key, _)| !omitted.contains(&key.get_ref().as_ref())).collect();
+    pairs.sort_by(|(one, _), (other, _)| one.get_ref().cmp(other.get_ref()));
+    text.push('{');
+    for (at, (key, value)) in pairs.into_iter().enumerate() {
+        let _ = write!(text, "{}{}=", if at > 0 { "," } else { "" }, key.get_ref());
+        encode_value(value.get_ref(), text);
+    }
+    text.push('}');
 }
 
 #[cfg(test)]
@@ -176,5 +207,31 @@ mod tests {
             assert_ne!(snapshot(one, 4), snapshot(other, 4), "{other}");
         }
         assert_ne!(snapshot(one, 4), snapshot(one, 5), "the seed is part of it");
+    }
+
+    fn digest(rest: &str) -> u64 {
+        let text = format!("schema = 1\nid = \"x\"\narea = \"a\"\n{rest}");
+        parse_str("x.toml", &text).unwrap_or_else(|errors| panic!("{errors:?}")).digest
+    }
+
+    #[test]
+    fn scenario_digest_ignores_layout_title_seeds_and_fingerprint() {
+        let one = "title = \"t\"\nsteps = [{ op = \"spawn\", task = \"a\", priority = 0x10 }]\n\
+                   [tasks.a]\nbody = [{ op = \"yield\" }]\n[expect]\nquiescent = false\n";
+        let moved = "title = \"other\"\nseeds = [1, 2] # a comment\n[tasks]\n\
+                     a = { body = [ { op = 'yield' }, ] }\n[expect]\n\
+                     fingerprint = \"0000000000000001\"\nquiescent = false\n[scenario]\n\
+                     steps = [{ priority = 16, task = \"a\", op = \"spawn\" }]";
+        assert_eq!(digest(one), digest(moved));
+        for (from, to) in [
+            ("0x10", "0x11"),
+            ("{ op = \"yield\" }", "{ op = \"yield\" }, { op = \"yield\" }"),
+            ("[tasks.a]", "[tasks.b]\n[tasks.a]"),
+            ("quiescent = false", "quiescent = true"),
+            ("steps =", "setup = [{ op = \"advance\", by = 1 }]\nsteps ="),
+            ("[expect]", "[config]\nworkers = 2\n[expect]"),
+        ] {
+            assert_ne!(digest(one), digest(&one.replace(from, to)), "{from}");
+        }
     }
 }

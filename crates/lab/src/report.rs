@@ -13,15 +13,27 @@ use crate::failure::Failure;
 use crate::found::Found;
 use crate::recording::Trace;
 
-/// Writes what there is to see of a run that failed into files of a directory, which is made if it
-/// is not there. Answers their paths. The same failure of the same test has the same files.
+/// Writes the trace and the page of a run that failed into a directory, which is created if it does
+/// not exist. Returns their paths. The same failure of the same test has the same files.
+///
+/// # Errors
+/// The file system's error.
 pub fn write(found: &Found, dir: &Path) -> io::Result<Vec<PathBuf>> {
+    write_with(found, dir, found.command())
+}
+
+/// Writes the files of a run that failed, with another command to replay it than `cargo test`: for
+/// programs that are not tests.
+///
+/// # Errors
+/// The file system's error.
+pub fn write_with(found: &Found, dir: &Path, replay: String) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(dir)?;
     let mut paths = Vec::new();
     if let Some(trace) = &found.trace {
         let path = dir.join(stem(found)).with_extension(Codec::Json.name());
         let mut header = trace.header.clone();
-        header.meta.extend(cause(found).meta());
+        header.meta.extend(cause(found, replay).meta());
         write_trace(&Trace { header, records: trace.records.clone() }, &path)?;
         let page = path.with_extension("html");
         fs::write(&page, page_of(&path)?)?;
@@ -30,8 +42,8 @@ pub fn write(found: &Found, dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Why it failed, for the head of the page.
-fn cause(found: &Found) -> Cause {
+/// The cause of the failure, for the head of the page.
+fn cause(found: &Found, replay: String) -> Cause {
     let Failure { finding, step, task, place } = &found.failure;
     Cause {
         kind: finding.kind.name().into(),
@@ -41,7 +53,7 @@ fn cause(found: &Found) -> Cause {
         step: Some(step.to_string()),
         detail: finding.lines(),
         changes: found.words.clone(),
-        replay: Some(found.command()),
+        replay: Some(replay),
     }
 }
 

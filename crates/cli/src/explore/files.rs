@@ -40,15 +40,11 @@ impl Files {
         run: &Failed<'_>,
         record: &Record,
     ) -> Result<(), String> {
-        let workers = match setup.workers {
-            0 => scenario.config.workers as u64,
-            workers => workers.into(),
-        };
         let recording = Recording {
             scenario,
             host: "lab",
             seed: run.seed,
-            workers,
+            workers: setup.workers_of(scenario),
             meta: vec![("token".to_owned(), run.token.to_owned())],
             record,
             failures: run.failure.map(str::to_owned).into_iter().collect(),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use asx_conformance::{Host, Native, Record, Scenario};
+use asx_conformance::{Host, Native, Record, Scenario, shell_word};
 use asx_kernel::digest::Digest;
 use asx_lab::explore::{Follow, Schedule, shrink};
 use clap::Args;
@@ -12,15 +12,17 @@ use clap::Args;
 use super::Setup;
 use super::files::{Failed, Files};
 use super::tape::Tape;
+use super::token::{self, Token, TokenError};
+use crate::output::{COMMAND, counted, verdict};
 use crate::run::scenario;
 
-/// What `asx replay` is asked.
+/// The options of `asx replay`.
 #[derive(Args)]
 pub(crate) struct Replay {
     /// A trace; or, with a token, a scenario file or the id of a built-in one.
     #[arg(value_name = "TRACE|FILE")]
     file: String,
-    /// Names a schedule, as `asx explore` printed it.
+    /// The replay token of a run, as `asx explore` printed it.
     token: Option<String>,
     /// The scenario of the trace, if it is neither built in nor where it was.
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
@@ -29,17 +31,20 @@ pub(crate) struct Replay {
     setup: Setup,
     #[command(flatten)]
     files: Files,
+    /// Show the journal after the verdict.
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
     /// One JSON object on standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `asx shrink` is asked.
+/// The options of `asx shrink`.
 #[derive(Args)]
 pub(crate) struct Shrink {
     /// A scenario file, or the id of a built-in one.
     file: String,
-    /// Names the schedule, as `asx explore` printed it.
+    /// The replay token of a run, as `asx explore` printed it.
     token: String,
     #[command(flatten)]
     setup: Setup,
@@ -48,7 +53,7 @@ pub(crate) struct Shrink {
     pub(crate) json: bool,
 }
 
-/// One schedule of a scenario: what did not hold, and the record.
+/// Runs one schedule of a scenario. Returns the failure, if any, and the record.
 pub(super) fn follow(
     scenario: &Arc<Scenario>,
     schedule: &Schedule,
@@ -60,13 +65,15 @@ pub(super) fn follow(
     (failure, record, tape)
 }
 
-/// The scenario and schedule that were asked for; says what is wrong with them.
-fn named(file: &str, token: &str) -> Option<(Arc<Scenario>, Schedule)> {
+/// The scenario of a file and its token, if both are usable and belong together; else an error is
+/// reported.
+fn named(file: &str, token: &str, asked: Setup) -> Option<(Arc<Scenario>, Token)> {
     let scenario = scenario(file)?;
     let known = Native::in_lab().can_run(&scenario);
-    let schedule = known.and_then(|()| schedule_of(token));
-    match schedule {
-        Ok(schedule) => Some((scenario, schedule)),
+    let read = known
+        .and_then(|()| Token::read(token, &scenario, asked).map_err(|error| wrong(token, &error)));
+    match read {
+        Ok(token) => Some((scenario, token)),
         Err(wrong) => {
             complain!("asx: {wrong}");
             None
@@ -74,39 +81,43 @@ fn named(file: &str, token: &str) -> Option<(Arc<Scenario>, Schedule)> {
     }
 }
 
-/// The schedule of a token; else what is wrong with it, with as much of it as tells which it is.
-pub(super) fn schedule_of(token: &str) -> Result<Schedule, String> {
-    const SHOWN: usize = 64;
-    Schedule::from_token(token).map_err(|error| match token.char_indices().nth(SHOWN) {
-        None => format!("{token}: {error}"),
-        Some((at, _)) => format!("{}..: {error}", &token[..at]),
-    })
+/// An error of a token, with as much of the token as identifies it.
+fn wrong(token: &str, error: &TokenError) -> String {
+    format!("{}: {error}", token::shown(token))
 }
 
 /// `asx replay`.
 pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some(token) = &options.token else { return replay_trace(options, out) };
-    let Some((scenario, schedule)) = named(&options.file, token) else {
+    let Some(text) = &options.token else { return replay_trace(options, out) };
+    let Some((scenario, token)) = named(&options.file, text, options.setup) else {
         return Ok(ExitCode::from(2));
     };
     if let Err(wrong) = options.files.check() {
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
-    let (failure, record, _) = follow(&scenario, &schedule, options.setup);
-    let run = Failed { seed: 0, token, failure: failure.as_deref() };
-    if let Err(wrong) = options.files.write(&scenario, options.setup, &run, &record) {
+    let (failure, record, tape) = follow(&scenario, &token.schedule, token.setup);
+    if tape.schedule() != token.schedule {
+        complain!("asx: {}", wrong(text, &TokenError::NotFollowed));
+        return Ok(ExitCode::from(2));
+    }
+    let run = Failed { seed: 0, token: text, failure: failure.as_deref() };
+    if let Err(wrong) = options.files.write(&scenario, token.setup, &run, &record) {
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
     let digest = format!("{:016x}", record.digest);
+    let id = &scenario.id;
     if options.json {
-        let id = &scenario.id;
         writeln!(out, "{}", serde_json::json!({ "id": id, "digest": digest, "failure": failure }))?;
     } else {
-        record.events.iter().try_for_each(|event| writeln!(out, "{event}"))?;
-        writeln!(out, "digest {digest}")?;
-        writeln!(out, "{}", failure.as_deref().unwrap_or("nothing failed"))?;
+        let word = verdict(failure.is_none());
+        let message = failure.as_deref().unwrap_or("nothing failed");
+        writeln!(out, "{word} {id}: {message}")?;
+        writeln!(out, "  {}, digest {digest}", counted(record.events.len(), "event"))?;
+        if options.verbose {
+            record.events.iter().try_for_each(|event| writeln!(out, "  {event}"))?;
+        }
     }
     Ok(if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -115,16 +126,19 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
 fn replay_trace(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
     let Replay { file, setup, files, scenario, json, .. } = options;
     if setup.workers > 0 || setup.expect || !files.names().is_empty() {
-        complain!("asx: --workers, --expect, --trace and --report are for a schedule: its token?");
+        complain!("asx: --workers, --expect, --trace and --report need a replay token");
         return Ok(ExitCode::from(2));
     }
     crate::trace::replay(file.as_ref(), scenario.as_deref(), *json, out)
 }
 
-/// A host that follows the schedule of a token, on so many workers; 0: as the scenario says.
-pub(crate) fn following(token: &str, workers: usize) -> Result<Box<dyn Host>, String> {
-    let tape = Tape::new(Box::new(Follow::new(schedule_of(token)?)));
+/// A host that follows the schedule of a token of this scenario.
+pub(crate) fn following(token: &str, scenario: &Scenario) -> Result<Box<dyn Host>, String> {
+    let asked = Setup { workers: 0, expect: false };
+    let read = Token::read(token, scenario, asked).map_err(|error| wrong(token, &error))?;
+    let tape = Tape::new(Box::new(Follow::new(read.schedule)));
     tape.begin();
+    let workers = read.setup.workers.into();
     Ok(Box::new(Native::asking(workers, move || Box::new(tape.clone()))))
 }
 
@@ -133,12 +147,14 @@ const SHRINKING: u64 = 5000;
 
 /// `asx shrink`.
 pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some((scenario, schedule)) = named(&options.file, &options.token) else {
+    let Some((scenario, Token { setup, schedule })) =
+        named(&options.file, &options.token, options.setup)
+    else {
         return Ok(ExitCode::from(2));
     };
     let mut message = None;
     let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
-        let (failure, _, tape) = follow(&scenario, schedule, options.setup);
+        let (failure, _, tape) = follow(&scenario, schedule, setup);
         log.clone_from(&tape.lock().log);
         let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
         message = failure.or(message.take());
@@ -147,13 +163,18 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
     let Some(shrunk) = shrunk else {
         match options.json {
             true => writeln!(out, "{}", serde_json::json!({ "id": scenario.id, "failure": null }))?,
-            false => writeln!(out, "nothing fails under this schedule")?,
+            false => writeln!(
+                out,
+                "{} {}: nothing fails under this schedule",
+                verdict(true),
+                scenario.id
+            )?,
         }
         return Ok(ExitCode::SUCCESS);
     };
     let before = schedule.deviations.len();
     let after = shrunk.schedule.deviations.len();
-    let token = shrunk.schedule.token();
+    let token = Token::text(&scenario, setup, &shrunk.schedule);
     let words = shrunk.log.words(|task| format!("{task:?}"));
     if options.json {
         let value = serde_json::json!({
@@ -162,10 +183,13 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
         });
         writeln!(out, "{value}")?;
     } else {
-        writeln!(out, "{before} forced choices became {after}, in {} runs", shrunk.runs)?;
+        let message = message.unwrap_or_default();
+        writeln!(out, "{} {}: {message}", verdict(false), scenario.id)?;
+        let runs = counted(shrunk.runs, "run");
+        writeln!(out, "  shrunk from {before} forced choices to {after}, in {runs}")?;
         words.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
-        writeln!(out, "{}", message.unwrap_or_default())?;
-        writeln!(out, "asx replay {} {token}{}", options.file, options.setup)?;
+        let command = format!("asx replay {} {token}", shell_word(&options.file));
+        writeln!(out, "  {}", COMMAND.text(command))?;
     }
     Ok(ExitCode::FAILURE)
 }

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use asx_conformance::Scenario;
 use asx_kernel::digest::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +15,15 @@ pub(super) const MOST_FAILURES: usize = 1000;
 /// Journals that are told apart.
 const MOST_DISTINCT: usize = 1 << 20;
 /// Of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What was seen so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     version: u32,
     pub(super) id: String,
+    /// The digest of the scenario, in hex digits.
+    scenario: String,
     pub(super) strategy: String,
     /// All seeds, of which this is the `part`-th of `parts` parts.
     seeds: u64,
@@ -41,16 +44,23 @@ pub(super) struct State {
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
-    pub(super) seed: u64,
+    /// The seed of a sampled run; an exhaustive search has none.
+    pub(super) seed: Option<u64>,
     pub(super) token: String,
     pub(super) message: String,
 }
 
 impl State {
-    pub(super) fn new(id: &str, strategy: &str, seeds: u64, (part, parts): (u64, u64)) -> State {
+    pub(super) fn new(
+        scenario: &Scenario,
+        strategy: &str,
+        seeds: u64,
+        (part, parts): (u64, u64),
+    ) -> State {
         State {
             version: VERSION,
-            id: id.into(),
+            id: scenario.id.clone(),
+            scenario: format!("{:016x}", scenario.digest),
             strategy: strategy.into(),
             seeds,
             part,
@@ -99,6 +109,11 @@ impl State {
             let State { id, strategy, part, parts, .. } = &state;
             let what = format!("part {part} of {parts} of `{id}` ({strategy})");
             return Err(format!("{}: it is of another exploration: {what}", path.display()));
+        }
+        if state.scenario != fresh.scenario {
+            let id = &state.id;
+            let why = format!("`{id}` was edited since; move the file away to begin anew");
+            return Err(format!("{}: {why}", path.display()));
         }
         Ok(Some(State { seeds: fresh.seeds, ..state }))
     }
@@ -156,6 +171,10 @@ impl State {
             if same(&part) != same(&all) {
                 let [one, other] = [&all, &part].map(State::search);
                 return Err(format!("parts of two explorations: {one}, and {other}"));
+            }
+            if part.scenario != all.scenario {
+                let id = &all.id;
+                return Err(format!("parts of two versions of `{id}`: it was edited in between"));
             }
             if !seen.insert(part.part) {
                 return Err(format!("part {} of `{}` is there twice", part.part, all.id));

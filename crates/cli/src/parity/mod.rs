@@ -24,6 +24,7 @@ use clap::{Args, ValueEnum};
 
 use crate::HOSTS;
 use crate::conform::{host, matches};
+use crate::output::{counted, verdict};
 use browser::Browser;
 use difference::Difference;
 
@@ -322,6 +323,7 @@ fn report(
     out: &mut impl Write,
 ) -> io::Result<ExitCode> {
     let differences: Vec<_> = pairs.iter().flat_map(|pair| &pair.differences).collect();
+    let compared = pairs.iter().all(|pair| pair.compared > 0);
     if options.json {
         let pairs = pairs.iter().map(|pair| {
             let different: BTreeSet<_> = pair.differences.iter().map(|it| &it.which.0).collect();
@@ -336,6 +338,10 @@ fn report(
             serde_json::json!({ "pairs": pairs, "differences": differences.len(), "web": web });
         writeln!(out, "{value}")?;
     } else {
+        let word = verdict(differences.is_empty() && compared);
+        let runs: usize = pairs.iter().map(|pair| pair.compared).sum();
+        let different = counted(differences.len(), "difference");
+        writeln!(out, "{word}: {different} in {}", counted(runs, "comparison"))?;
         for difference in &differences {
             write!(out, "{difference}")?;
             writeln!(out, "  repro: {}", repro(options, difference))?;
@@ -354,7 +360,6 @@ fn report(
             None => {}
         }
     }
-    let compared = pairs.iter().all(|pair| pair.compared > 0);
     if !compared {
         complain!("asx: two hosts have no scenario in common");
         return Ok(ExitCode::from(2));

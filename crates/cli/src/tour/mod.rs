@@ -1,5 +1,7 @@
-//! `asx` alone: a tour. A small service runs on threads, then in the lab under many schedules and
-//! with a cancel at every await; then with a bug, which is found, shrunk, replayed and recorded.
+//! `asx tour`, which is also `asx` without a command.
+//!
+//! A small service runs on threads, then in the lab under many schedules and with a cancel at every
+//! await; then with a bug, which is found, shrunk, replayed and recorded.
 
 mod shop;
 
@@ -12,10 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use asx::{BoxFuture, Cancelled, Cx, Runtime};
-use asx_lab::{Check, check, report};
+use asx_conformance::shell_word;
+use asx_lab::{Check, Found, check, report};
 use asx_trace::{Reader, verify};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use shop::{Books, Plan};
+
+use crate::output::{COMMAND, printable, verdict};
 
 /// On threads.
 const LARGE: Plan =
@@ -28,7 +34,18 @@ const SMALL: Plan = Plan { customers: 3, orders: 1, clerks: 2, stock: 2, careles
 const PATIENCE: Duration = Duration::from_secs(8);
 const RUNS: u64 = 250 * SCALE as u64;
 
-pub(crate) fn tour(out: &mut impl Write) -> io::Result<ExitCode> {
+/// The options of `asx tour`.
+#[derive(Args, Default)]
+pub(crate) struct Tour {
+    /// Only replay a failing schedule that the tour found.
+    #[arg(long, value_name = "TOKEN")]
+    replay: Option<String>,
+}
+
+pub(crate) fn tour(options: &Tour, out: &mut impl Write) -> io::Result<ExitCode> {
+    if let Some(token) = &options.replay {
+        return replay(token, out);
+    }
     writeln!(out, "A shop: customers order over a two-phase channel, clerks share a stock.\n")?;
     writeln!(out, "1. On threads")?;
     out.flush()?;
@@ -108,22 +125,59 @@ fn bar(total: u64) -> ProgressBar {
     bar
 }
 
-/// Looks for the bug, and shows it in every way there is.
-fn found(out: &mut impl Write) -> io::Result<ExitCode> {
-    let shop = small(Plan { careless: true, ..SMALL });
-    let Some(found) = shop.run().failure else { return stop(out, "the planted bug was not found") };
-    for line in found.to_string().lines().filter(|line| !line.starts_with("to see it again")) {
-        writeln!(out, "   {line}")?;
+/// The shop with the planted bug.
+fn careless() -> Check<impl Fn(Cx) -> Shop> {
+    small(Plan { careless: true, ..SMALL })
+}
+
+/// Runs one schedule of the shop with the planted bug again.
+fn replay(token: &str, out: &mut impl Write) -> io::Result<ExitCode> {
+    let report = match careless().replay(token) {
+        Ok(report) if report.unused == 0 => report,
+        Ok(_) => {
+            complain!("asx: `{}`: the token does not fit the shop of the tour", printable(token));
+            return Ok(ExitCode::from(2));
+        }
+        Err(error) => {
+            complain!("asx: `{}`: {error}", printable(token));
+            return Ok(ExitCode::from(2));
+        }
+    };
+    writeln!(out, "{} shop", verdict(report.failure.is_none()))?;
+    match report.failure {
+        Some(found) => write_found(&found, "  ", out).map(|()| ExitCode::FAILURE),
+        None => writeln!(out, "  {report}").map(|()| ExitCode::SUCCESS),
     }
+}
+
+/// Writes a failure without its command for `cargo test`: the tour is not a test.
+fn write_found(found: &Found, indent: &str, out: &mut impl Write) -> io::Result<()> {
+    let text = found.to_string();
+    let mut lines = text.lines().filter(|line| !line.starts_with("to see it again"));
+    lines.try_for_each(|line| writeln!(out, "{indent}{line}"))
+}
+
+/// The command that replays a schedule of the tour with this program.
+fn command(token: &str) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "asx".to_owned());
+    format!("{} tour --replay {token}", shell_word(&program))
+}
+
+/// Finds the bug, and shows it in every way there is.
+fn found(out: &mut impl Write) -> io::Result<ExitCode> {
+    let shop = careless();
+    let Some(found) = shop.run().failure else { return stop(out, "the planted bug was not found") };
+    write_found(&found, "   ", out)?;
     let again = shop.replay(&found.token).ok().and_then(|report| report.failure);
     if again.is_none_or(|again| again.failure != found.failure) {
         return stop(out, "the schedule did not fail again");
     }
-    writeln!(out, "   the token {} names it, and fails again in the same way\n", found.token)?;
+    writeln!(out, "   replayed: fails again in the same way; to see that yourself:")?;
+    writeln!(out, "   {}\n", COMMAND.text(command(&found.token)))?;
 
     writeln!(out, "4. The run, on record")?;
     let folder = folder();
-    for path in report::write(&found, &folder)? {
+    for path in report::write_with(&found, &folder, command(&found.token))? {
         writeln!(out, "   {}", path.display())?;
         if path.extension().is_some_and(|extension| extension == "jsonl") {
             let mut reader = match Reader::open(File::open(&path)?) {

@@ -1,9 +1,9 @@
 //! `asx replay TRACE`: runs a recorded scenario again, and compares event by event.
 
-use super::plain;
 use crate::HOSTS;
 use crate::conform::host;
 use crate::explore::following;
+use crate::output::printable;
 use crate::run::scenario;
 use asx_conformance::{Host, Replayed, Scenario, run_against};
 use asx_kernel::journal::Event;
@@ -54,7 +54,7 @@ pub(crate) fn replay(
         }
         Err(Unusable { why, status }) => {
             let why = format!("{}: {why}", path.display());
-            complain!("asx: {}", plain(&why));
+            complain!("asx: {}", printable(&why));
             if json {
                 let status = status.map(Status::name);
                 writeln!(out, "{}", serde_json::json!({ "error": why, "status": status }))?;
@@ -105,9 +105,7 @@ fn scenario_of(header: &Header, named: Option<&str>) -> Result<Arc<Scenario>, Un
 /// The host it was run on, and the seed to run it under.
 fn host_of(header: &Header, scenario: &Scenario) -> Result<(Box<dyn Host>, u64), Unusable> {
     if let Some(token) = meta(header, "token") {
-        let own = scenario.config.workers as u64;
-        let workers = if header.workers == own { 0 } else { header.workers };
-        return Ok((following(token, usize::try_from(workers).unwrap_or(0))?, 0));
+        return Ok((following(token, scenario)?, 0));
     }
     let name = header.host.as_str();
     if !HOSTS.contains(&name) {

@@ -1,6 +1,7 @@
 //! `asx trace digest`: what two runs are compared by.
 
-use super::{Done, file, holds, plain};
+use super::{Done, file, holds};
+use crate::output::printable;
 use std::io::Write;
 use std::path::Path;
 
@@ -28,7 +29,7 @@ pub(super) fn digest(path: &Path, json: bool, out: &mut impl Write) -> Done {
     } else {
         writeln!(out, "{digest:016x}")?;
         for violation in &report.violations {
-            complain!("asx: {}: {}", path.display(), plain(&violation.to_string()));
+            complain!("asx: {}: {}", path.display(), printable(&violation.to_string()));
         }
         if !whole {
             complain!("asx: {}: {} events are not in it", path.display(), end.lost);

@@ -14,8 +14,8 @@ mod verify;
 pub(crate) use again::replay;
 pub(crate) use record::{Recording, known_codec};
 
+use crate::output::printable;
 use clap::{Subcommand, ValueEnum};
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,13 +44,13 @@ Exit status:
     /// Show a trace, with names where it has them.
     #[command(after_help = "Examples:
   asx trace show run.asxt
-  asx trace show run.asxt --task 3 --kind task_moved
-  asx trace show run.asxt --from 100 --to 120
+  asx trace show run.asxt --task 1 --kind task_moved
+  asx trace show run.asxt --from 10 --to 12
   asx trace show run.asxt --kind decision --json
 
 Exit status:
-  0  it was shown
-  2  it cannot be read")]
+  0  the events were shown
+  2  the trace cannot be read, or there is no such task or kind of event")]
     Show(Show),
     /// Show where two traces part; what only the host saw does not count.
     #[command(after_help = "Examples:
@@ -155,10 +155,10 @@ Exit status:
 pub(crate) struct Show {
     /// The trace.
     file: PathBuf,
-    /// Only events of the task of this number.
+    /// Only events of the task with this number.
     #[arg(long, value_name = "N")]
     task: Option<u64>,
-    /// Only events of this kind.
+    /// Only events of this kind; the last words of its name are enough.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// From this event on.
@@ -207,7 +207,7 @@ pub(crate) fn trace(command: &Command, out: &mut impl Write) -> io::Result<ExitC
         Ok(code) => Ok(code),
         Err(Failed::Output(error)) => Err(error),
         Err(Failed::Input(why)) => {
-            complain!("asx: {}", plain(&why));
+            complain!("asx: {}", printable(&why));
             if command.wants_object() {
                 writeln!(out, "{}", serde_json::json!({ "error": why }))?;
             }
@@ -231,17 +231,6 @@ impl Command {
     }
 }
 
-/// A text from a file on one line of a terminal: what steers a terminal is written out.
-fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
-    }
-    let write_out = |letter: char| -> String {
-        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
-    };
-    Cow::Owned(text.chars().map(write_out).collect())
-}
-
 /// Why a command could not do what it was asked.
 enum Failed {
     /// Standard output is gone.
@@ -261,15 +250,4 @@ type Done = Result<ExitCode, Failed>;
 /// Success if it holds.
 fn holds(yes: bool) -> ExitCode {
     if yes { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn a_text_from_a_file_can_neither_steer_a_terminal_nor_begin_a_line() {
-        assert_eq!(plain("a `feed`, ä"), "a `feed`, ä");
-        assert_eq!(plain("a\u{1b}[31m\n7 0ns sent\0"), "a\\u{1b}[31m\\n7 0ns sent\\u{0}");
-    }
 }

@@ -1,6 +1,7 @@
 //! `asx trace verify`: whether a trace is whole and lawful.
 
-use super::{Done, file, holds, plain};
+use super::{Done, file, holds};
+use crate::output::{BAD, GOOD, printable};
 use std::io::Write;
 use std::path::Path;
 
@@ -35,16 +36,16 @@ pub(super) fn verify(path: &Path, strict: bool, json: bool, out: &mut impl Write
         writeln!(out, "{object}")?;
         return Ok(holds(report.holds()));
     }
-    for violation in &report.violations {
-        writeln!(out, "{}: {}", path.display(), plain(&violation.to_string()))?;
-    }
     let events = report.events;
     let choices = report.choices;
     let verdict = match (report.holds(), strict) {
-        (true, true) => "lawful",
-        (true, false) => "whole",
-        (false, _) => "DOES NOT HOLD",
+        (true, true) => GOOD.text("lawful"),
+        (true, false) => GOOD.text("whole"),
+        (false, _) => BAD.text("DOES NOT HOLD"),
     };
-    writeln!(out, "{codec}: {events} events, {choices} choices, digest {digest}: {verdict}")?;
+    writeln!(out, "{verdict}: {codec}, {events} events, {choices} choices, digest {digest}")?;
+    for violation in &report.violations {
+        writeln!(out, "{}: {}", path.display(), printable(&violation.to_string()))?;
+    }
     Ok(holds(report.holds()))
 }

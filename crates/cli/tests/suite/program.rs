@@ -38,19 +38,6 @@ fn the_native_runtime_is_a_host_that_says_what_it_cannot_run() {
 }
 
 #[test]
-fn without_a_command_there_is_a_tour_that_finds_its_bug() {
-    let folder = Folder::new("program-tour");
-    let asx = Command::new(env!("CARGO_BIN_EXE_asx")).current_dir(&*folder).output();
-    let output = asx.expect("asx runs");
-    let out = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{out}");
-    for said in ["the books are right", "none fails", "fails again in the same way", "as the laws"]
-    {
-        assert!(out.contains(said), "{said}: {out}");
-    }
-}
-
-#[test]
 fn conform_filters_lists_and_speaks_json() {
     let list = text(&asx(&["conform", "--list", "--filter", "tm-same-*"]).stdout);
     assert_eq!(list, "tm-same-deadline-001\n");
@@ -206,13 +193,16 @@ fn a_folder_may_not_have_two_of_an_id_nor_files_that_are_no_text() {
 }
 
 #[test]
-fn run_shows_the_journal_with_names_and_the_verdict() {
+fn run_prints_the_verdict_first_and_the_journal_only_with_verbose() {
     let output = asx(&["run", "tm-same-deadline-001", "--seed", "4"]);
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}");
+    assert!(out.starts_with("passed tm-same-deadline-001: "), "{out}");
     assert!(out.contains("seed 4") && !out.contains("seed 0"), "{out}");
-    assert!(out.contains("timer_fired") && out.contains("timer="), "{out}");
-    assert!(out.ends_with("passed\n"), "{out}");
+    assert!(!out.contains("timer_fired"), "{out}");
+    let verbose = text(&asx(&["run", "tm-same-deadline-001", "--seed", "4", "--verbose"]).stdout);
+    assert!(verbose.starts_with(&out), "the journal follows: {verbose}");
+    assert!(verbose.contains("timer_fired") && verbose.contains("timer="), "{verbose}");
     let output = asx(&["run", "tm-same-deadline-001", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&json["passed"], json["runs"].as_array().map(Vec::len)), (&true.into(), Some(2)));
@@ -312,7 +302,8 @@ fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
     // By the laws every order is as good as the other.
     let output = asx(&["explore", file, "--seeds", "50"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
-    let output = asx(&["explore", file, "--seeds", "50", "--jobs", "2", "--expect", "--json"]);
+    let random = ["--strategy", "random", "--seeds", "50", "--jobs", "2", "--json"];
+    let output = asx(&[&["explore", file, "--expect"], &random[..]].concat());
     assert_eq!(output.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&report["done"], &report["id"]), (&50.into(), &"racy".into()));
@@ -328,13 +319,193 @@ fn a_schedule_that_fails_is_found_replayed_and_shrunk() {
     assert!(text(&damaged.stderr).contains("no-such-token"), "{}", text(&damaged.stderr));
 }
 
+/// A scenario in which the spawn order decides which of two senders gets the only slot, unless a
+/// scheduler that may choose among equals takes the other first.
+const SLOT: &str = "schema = 1\nid = \"slot\"\ntitle = \"t\"\narea = \"a\"\n\
+                    setup = [{ op = \"channel\", as = \"c\", capacity = 1 }]\n\
+                    steps = [{ op = \"spawn\", task = \"root\" }, { op = \"run\" }, \
+                      { op = \"cancel\", task = \"a*\" }, { op = \"run\" }]\n\
+                    [tasks.root]\nbody = [{ op = \"spawn\", task = \"a\", count = 2 }]\n\
+                    [tasks.a]\nbody = [{ op = \"send\", channel = \"c\", value = 1 }]\n";
+
+/// The result of `asx explore --json`, and its exit code.
+fn explored(file: &Path, flags: &[&str]) -> (serde_json::Value, Option<i32>) {
+    let file = file.to_str().expect("text");
+    let output = asx(&[&["explore", file, "--json"], flags].concat());
+    let report = serde_json::from_slice(&output.stdout).expect("JSON");
+    (report, output.status.code())
+}
+
+#[test]
+fn explore_expect_reports_every_kind_of_failed_expectation() {
+    let folder = Folder::new("program-expect");
+    for (name, expect) in [
+        ("outcomes", "outcomes = { a1 = \"Err\" }"),
+        ("events", "events = [\"evicted channel=c\"]"),
+        ("exactly", "events = [\"*\"]\nexactly = true"),
+        ("never", "never = [\"sent channel=c\"]"),
+        ("quiescent", "quiescent = true"),
+        ("order", "order = [\"a1\", \"root\"]"),
+    ] {
+        let file = folder.join("slot.toml");
+        fs::write(&file, format!("{SLOT}[expect]\n{expect}\n")).expect("a file");
+        let run = asx(&["run", file.to_str().expect("text"), "--host", "lab"]);
+        assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stdout));
+        let (laws, code) = explored(&file, &["--seeds", "20"]);
+        assert_eq!((code, &laws["failures"]), (Some(0), &serde_json::json!([])), "{name}");
+        for strategy in ["auto", "random", "pct", "dfs"] {
+            let (report, code) =
+                explored(&file, &["--seeds", "20", "--expect", "--strategy", strategy]);
+            assert_eq!(code, Some(1), "{name}, {strategy}: {report}");
+            let failures = report["failures"].as_array().expect("a list");
+            assert_eq!(Some(failures.len() as u64), report["done"].as_u64(), "{name}: {report}");
+            let found = &failures[0];
+            let token = found["token"].as_str().expect("a token");
+            let again = asx(&["replay", file.to_str().expect("text"), token]);
+            let message = found["message"].as_str().expect("text");
+            let out = text(&again.stdout);
+            assert_eq!(again.status.code(), Some(1), "{name}: {out}{}", text(&again.stderr));
+            assert!(out.starts_with("FAILED slot: ") && out.contains(message), "{out}");
+        }
+    }
+}
+
+#[test]
+fn explore_expect_finds_the_schedules_under_which_an_outcome_differs() {
+    let folder = Folder::new("program-some");
+    let file = folder.join("slot.toml");
+    let expect = "[expect]\noutcomes = { a1 = \"Ok\", a2 = \"Cancelled\" }\n";
+    fs::write(&file, format!("{SLOT}{expect}")).expect("a file");
+    let path = file.to_str().expect("text");
+    assert_eq!(asx(&["run", path]).status.code(), Some(0), "in spawn order it holds");
+    let (report, code) = explored(&file, &["--expect"]);
+    assert_eq!((code, &report["exhausted"]), (Some(1), &true.into()), "{report}");
+    let failures = report["failures"].as_array().expect("a list");
+    assert!((1..report["done"].as_u64().expect("runs")).contains(&(failures.len() as u64)));
+    let token = failures[0]["token"].as_str().expect("a token");
+    let again = asx(&["replay", path, token]);
+    assert!(text(&again.stdout).contains("outcome of `a1`: expected Ok, got Cancelled"));
+    assert_eq!(again.status.code(), Some(1));
+    let shrunk = asx(&["shrink", path, token]);
+    let out = text(&shrunk.stdout);
+    let command = out.lines().find_map(|line| line.trim().strip_prefix("asx ")).expect("a command");
+    let words: Vec<_> = command.split(' ').collect();
+    assert_eq!(asx(&words).status.code(), Some(1), "{out}");
+}
+
+#[test]
+fn replay_token_of_another_or_edited_scenario_is_refused() {
+    let folder = Folder::new("program-token");
+    let file = folder.join("slot.toml");
+    let never = "[expect]\nnever = [\"sent channel=c\"]\n";
+    let own = format!("{SLOT}{never}");
+    fs::write(&file, &own).expect("a file");
+    let (report, _) = explored(&file, &["--expect", "--workers", "2"]);
+    let token = report["failures"][0]["token"].as_str().expect("a token").to_owned();
+    let path = file.to_str().expect("text");
+    let refused = |file: &str, token: &str, flags: &[&str], why: &str| {
+        for command in ["replay", "shrink"] {
+            let output = asx(&[&[command, file, token], flags].concat());
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{token}: {said}{}", text(&output.stdout));
+            assert!(said.contains(why), "{token}: {said}");
+            assert_eq!(text(&output.stdout), "");
+            let json = asx(&[&[command, file, token, "--json"], flags].concat());
+            let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+            assert!(json["error"].as_str().expect("an error").contains(why), "{json}");
+        }
+    };
+    // The token carries workers and --expect: they need not be repeated, nor can they differ.
+    assert_eq!(asx(&["replay", path, &token]).status.code(), Some(1));
+    assert_eq!(asx(&["replay", path, &token, "--workers", "2"]).status.code(), Some(1));
+    refused(path, &token, &["--workers", "3"], "--workers 2, not for --workers 3");
+    // Layout, title and fingerprint do not make another scenario.
+    let same = own.replace("title = \"t\"", "title = \"other\" # why");
+    fs::write(&file, same + "fingerprint = \"0000000000000001\"\n").expect("a file");
+    assert_eq!(asx(&["replay", path, &token]).status.code(), Some(1));
+    for (from, to) in [
+        ("capacity = 1", "capacity = 2"),
+        ("count = 2", "count = 3"),
+        ("{ op = \"run\" }, ", "{ op = \"run\" }, { op = \"advance\", by = 1 }, "),
+        ("never = [", "never = [\"evicted\", "),
+        ("[expect]", "[config]\nworkers = 3\n[expect]"),
+    ] {
+        fs::write(&file, own.replacen(from, to, 1)).expect("a file");
+        refused(path, &token, &[], "belongs to another scenario than `slot`");
+    }
+    refused("ch-fifo-001", &token, &[], "belongs to another scenario than `ch-fifo-001`");
+    fs::write(&file, &own).expect("a file");
+    let schedule = token.rsplit('.').next().expect("a part");
+    refused(path, schedule, &[], "does not name its scenario");
+    let empty = format!("{}.{}", "0".repeat(12), schedule);
+    refused(path, &empty, &[], "another scenario");
+    let digest = &token[..13];
+    for text in ["", ".", "..", "...", "x", "\u{1b}[31m", "w2e", digest, "é.é.é"] {
+        let said = if text == digest { "incomplete" } else { "not a replay token" };
+        refused(path, text, &[], said);
+    }
+    for setup in ["w0", "w65", "w99999999999", "e1", "ew2", "W2"] {
+        refused(path, &format!("{digest}{setup}.{schedule}"), &[], "not a replay token");
+    }
+    for end in 1..token.len() {
+        let output = asx(&["replay", path, &token[..end]]);
+        assert_eq!(output.status.code(), Some(2), "{}", &token[..end]);
+    }
+    let huge = format!("{digest}{}", "A".repeat(100_000));
+    refused(path, &huge, &[], "AAAA..`: ");
+    // A valid schedule whose decisions do not occur here.
+    let foreign = asx_lab::explore::Deviation::Task { of: 1, step: 9, task: 2 };
+    let foreign = asx_lab::explore::Schedule { deviations: vec![foreign] }.token();
+    let output = asx(&["replay", path, &format!("{digest}w2e.{foreign}")]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    assert!(text(&output.stderr).contains("does not come to the decisions"));
+}
+
+#[test]
+fn explore_by_default_runs_every_schedule_of_a_small_scenario_once() {
+    const README: &str = include_str!("../../../README.md");
+    let (_, rest) = README.split_once("```toml\n").expect("a scenario");
+    let folder = Folder::new("program-default");
+    let file = folder.join("readme.toml");
+    fs::write(&file, rest.split("```").next().expect("its end")).expect("a file");
+    let path = file.to_str().expect("text");
+    let out = text(&asx(&["explore", path]).stdout);
+    assert!(out.starts_with("passed readme: 1 run (dfs), every schedule there is, "), "{out}");
+    assert!(out.contains("1 distinct journal\n") && out.contains("nothing to vary"), "{out}");
+    assert!(out.contains("--workers 2") && out.contains("--expect also checks"), "{out}");
+    let (report, _) = explored(&file, &["--workers", "2"]);
+    assert_eq!(report["exhausted"], true, "{report}");
+    assert_eq!(report["done"].as_u64(), report["distinct"].as_array().map(|it| it.len() as u64));
+    // Beyond half of the runs the rest is sampled, and nothing claims to be complete.
+    let (report, _) = explored(&file, &["--workers", "2", "--seeds", "6"]);
+    assert_eq!((&report["exhausted"], &report["done"]), (&false.into(), &6.into()), "{report}");
+    assert_eq!(report["strategy"], "dfs and random --workers 2");
+}
+
+#[test]
+fn resume_file_of_an_edited_scenario_is_refused() {
+    let folder = Folder::new("program-resume-edited");
+    let file = folder.join("slot.toml");
+    fs::write(&file, SLOT).expect("a file");
+    let state = folder.join("state.json");
+    let state = state.to_str().expect("text");
+    let path = file.to_str().expect("text");
+    let explore = || asx(&["explore", path, "--seeds", "5", "--resume", state]);
+    assert_eq!(explore().status.code(), Some(0));
+    fs::write(&file, SLOT.replace("value = 1", "value = 2")).expect("a file");
+    let output = explore();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("`slot` was edited"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
     let folder = Folder::new("program-shards");
     let file = folder.join("racy.toml");
     fs::write(&file, RACY).expect("a file");
     let file = file.to_str().expect("text");
-    let whole = asx(&["explore", file, "--seeds", "40", "--expect", "--json"]);
+    let random = ["--strategy", "random", "--seeds", "40", "--json"];
+    let whole = asx(&[&["explore", file, "--expect"], &random[..]].concat());
     let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).expect("JSON");
     let part = |nth: &str, seeds: &str| {
         let state = folder.join(format!("{}.json", nth.replace('/', "-")));
@@ -403,7 +574,7 @@ fn a_search_that_is_cut_off_goes_on_from_what_it_has_saved() {
     // What is damaged is refused, and left as it is.
     let whole = fs::read_to_string(&state).expect("readable");
     let parts = whole.replace("\"parts\":1", "\"parts\":0");
-    let version = whole.replace("\"version\":1", "\"version\":9");
+    let version = whole.replace("\"version\":2", "\"version\":9");
     let cases = [(&whole[..whole.len() / 2], "EOF"), (&parts, "part 0 of 0"), (&version, "9")];
     for (damaged, why) in cases {
         fs::write(&state, damaged).expect("written");
@@ -456,17 +627,54 @@ fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
 }
 
 #[test]
-fn completions_are_for_three_shells() {
+fn completions_are_for_four_shells() {
     let said = |shell| text(&asx(&["completions", shell]).stdout);
     assert!(said("bash").contains("complete -F _asx"), "{}", said("bash"));
     assert!(said("zsh").starts_with("#compdef asx"));
     assert!(said("fish").contains("complete -c asx"));
-    for shell in ["bash", "zsh", "fish"] {
+    assert!(said("powershell").contains("Register-ArgumentCompleter"));
+    for shell in ["bash", "zsh", "fish", "powershell"] {
         for word in ["conform", "parity", "explore", "replay", "completions", "resume", "from"] {
             assert!(said(shell).contains(word), "{shell}: {word}");
         }
     }
     assert_eq!(asx(&["completions", "csh"]).status.code(), Some(2));
+}
+
+#[test]
+fn man_writes_a_page_for_every_command() {
+    let folder = Folder::new("program-man");
+    let pages = folder.join("man1");
+    let output = asx(&["man", pages.to_str().expect("text")]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for words in commands() {
+        let name = [&["asx".to_owned()], &words[..]].concat().join("-");
+        let page = fs::read_to_string(pages.join(format!("{name}.1"))).expect("a page");
+        assert!(page.contains(&format!(".TH {} 1", name.to_uppercase())), "{page}");
+        assert!(page.contains("Exit status:") && page.contains("Examples:"), "{name}");
+    }
+    assert_eq!(fs::read_dir(&pages).expect("pages").count(), commands().len());
+    let file = folder.join("file");
+    fs::write(&file, "").expect("a file");
+    assert_eq!(asx(&["man", file.to_str().expect("text")]).status.code(), Some(2));
+}
+
+#[test]
+fn output_has_colours_only_where_they_are_wanted() {
+    let colours = |name: &str, value: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_asx"));
+        for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        let output = command.args(["run", "ch-fifo-001"]).env(name, value).output();
+        let out = text(&output.expect("asx runs").stdout);
+        (out.contains("\u{1b}["), out.contains("passed"))
+    };
+    // Standard output is a pipe here.
+    assert_eq!(colours("TERM", "xterm"), (false, true));
+    assert_eq!(colours("CLICOLOR", "1"), (false, true));
+    assert_eq!(colours("NO_COLOR", "1"), (false, true));
+    assert_eq!(colours("CLICOLOR_FORCE", "1"), (true, true));
 }
 
 #[cfg(target_os = "linux")]
@@ -491,6 +699,7 @@ fn who_asks_for_json_gets_an_object_also_if_there_is_only_a_complaint() {
         &["replay", "ch-fifo-001", "!!!"],
         &["shrink", "ch-fifo-001", "!!!"],
         &["shrink", "nowhere.toml", "AQCugbM"],
+        &["shrink", "ch-fifo-001", "AQCugbM"],
     ] {
         let output = asx(&[arguments, &["--json"][..]].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -499,8 +708,13 @@ fn who_asks_for_json_gets_an_object_also_if_there_is_only_a_complaint() {
         let error = object["error"].as_str().expect("what is wrong");
         assert!(!error.is_empty() && text(&output.stderr).contains(error), "{object}");
     }
-    // Nothing fails under the usual order: that is no text either.
-    let output = asx(&["shrink", "ch-fifo-001", "AQCugbM", "--json"]);
+    // A schedule under which nothing fails is reported as an object too.
+    let file = folder.join("never.toml");
+    let scenario = GOOD.replace("good", "never") + "[expect]\nnever = [\"task_ended\"]\n";
+    fs::write(&file, scenario).expect("a file");
+    let (report, _) = explored(&file, &["--expect"]);
+    let token = report["failures"][0]["token"].as_str().expect("a token").replace(".e.", ".");
+    let output = asx(&["shrink", file.to_str().expect("text"), &token, "--json"]);
     let object: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((output.status.code(), &object["failure"]), (Some(0), &serde_json::Value::Null));
 }
@@ -528,11 +742,154 @@ fn a_search_of_nothing_or_of_a_part_is_not_told_as_a_whole_one() {
 }
 
 #[test]
-fn what_the_help_names_is_there() {
-    let help = text(&asx(&["explore", "--help"]).stdout);
-    let id = help.lines().find_map(|line| line.trim().strip_prefix("asx explore sched-"));
-    let id = format!("sched-{}", id.and_then(|id| id.split(' ').next()).expect("an example"));
-    assert_eq!(asx(&["explore", &id, "--seeds", "2"]).status.code(), Some(0));
-    let near = text(&asx(&["explore", &id[..id.len() - 1]]).stderr);
-    assert!(near.contains(&format!("did you mean `{id}`?")), "{near}");
+fn unknown_scenario_id_suggests_a_near_one() {
+    let near = text(&asx(&["explore", "sc-steal-00"]).stderr);
+    assert!(near.contains("did you mean `sc-steal-001`?"), "{near}");
+}
+
+/// The words of every command, from the help texts themselves: `[]`, `["trace"]`, `["trace",
+/// "show"]`, ..
+fn commands() -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new()];
+    let mut at = 0;
+    while at < found.len() {
+        let words: Vec<String> = found[at].clone();
+        let is_listed = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+        let help = help_of(&words);
+        let mut lines = help.lines();
+        while lines.by_ref().any(|line| line.starts_with("Commands")) {
+            for line in lines.by_ref().take_while(is_listed) {
+                let name = line.split_whitespace().next().expect("a name");
+                if name != "help" {
+                    found.push([&words[..], &[name.to_owned()]].concat());
+                }
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn help_of(words: &[String]) -> String {
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+    let output = asx(&words);
+    assert_eq!(output.status.code(), Some(0), "{words:?}");
+    text(&output.stdout)
+}
+
+/// The examples of every help text, each once, in their order.
+fn examples() -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for words in commands() {
+        let help = help_of(&words);
+        let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
+        let mut count = 0;
+        for line in examples.lines().take_while(|line| line.starts_with("  ")) {
+            // Behind a wide gap is a remark; a line that is only a remark is of the line before.
+            let Some(command) = line.strip_prefix("  asx") else {
+                assert!(line.starts_with("      "), "{words:?}: {line}");
+                continue;
+            };
+            let command = command.split("   ").next().expect("a command");
+            let command = format!("asx{command}");
+            if !all.contains(&command) {
+                all.push(command);
+            }
+            count += 1;
+        }
+        assert!(count > 0, "{words:?}: {help}");
+    }
+    all
+}
+
+/// The files that examples use.
+fn write_example_files(folder: &Path) {
+    fs::write(folder.join("my.toml"), SLOT.replace("slot", "my")).expect("a file");
+    fs::create_dir_all(folder.join("my/scenarios")).expect("a folder");
+    fs::write(folder.join("my/scenarios/good.toml"), GOOD).expect("a file");
+    for below in [".zfunc", ".config/fish/completions", ".local/share/bash-completion/completions"]
+    {
+        fs::create_dir_all(folder.join(below)).expect("a folder");
+    }
+    for name in ["run.asxt", "run.jsonl", "before.asxt", "after.asxt", "a.jsonl", "b.asxt"] {
+        let made = in_shell(folder, &format!("asx run my.toml --host native --trace {name}"));
+        assert_eq!(made.status.code(), Some(0), "{name}: {}", text(&made.stderr));
+    }
+    let made = in_shell(
+        folder,
+        "asx parity --host model,native --filter 'parity-w*' --record records && \
+         sed 's/\"host\":\"model\"/\"host\":\"moon\"/' records/model.jsonl > moon.jsonl",
+    );
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+}
+
+/// Runs a line as a user would type it in this folder, which is also the home folder.
+fn in_shell(folder: &Path, line: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_asx")).parent().expect("a folder");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = [program.to_path_buf()].into_iter().chain(env::split_paths(&path));
+    Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .env("PATH", env::join_paths(path).expect("folders"))
+        .env("HOME", folder)
+        .output()
+        .expect("a shell")
+}
+
+#[cfg(unix)]
+#[test]
+fn every_example_of_every_help_text_works() {
+    let folder = Folder::new("program-examples");
+    write_example_files(&folder);
+    let examples = examples();
+    assert!(examples.len() > 50, "{examples:#?}");
+    // The examples whose run fails on purpose; all others succeed.
+    let fails = |line: &str| line.contains("channel-two-phase-001 ");
+    // The tour takes a while, and has its own test.
+    for line in examples.iter().filter(|line| *line != "asx tour") {
+        let output = in_shell(&folder, line);
+        let said = format!("{line}: {}{}", text(&output.stdout), text(&output.stderr));
+        let expected = if fails(line) { 1 } else { 0 };
+        if line.contains("--place browser") && output.status.code() == Some(2) {
+            assert!(text(&output.stderr).contains("cargo xtask web"), "{said}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(expected), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn tour_finds_its_bug_and_its_replay_command_fails_again() {
+    let folder = Folder::new("program-tour-replay");
+    fs::create_dir(folder.join("target")).expect("a folder");
+    let output = in_shell(&folder, "asx");
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
+    for said in ["the books are right", "none fails", "fails again in the same way", "as the laws"]
+    {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+    let printed = out.lines().find(|line| line.contains(" tour --replay ")).expect("a command");
+    let page = fs::read_dir(folder.join("target/asx-tour")).expect("files").flatten();
+    let page = page.map(|file| file.path()).find(|path| path.extension() == Some("html".as_ref()));
+    let page = fs::read_to_string(page.expect("a page")).expect("text");
+    let (_, rest) = page.split_once("\"replay\":\"").expect("a command");
+    let command = rest.split('"').next().expect("its end");
+    assert_eq!(command, printed.trim());
+    assert!(!page.contains("cargo test"), "the tour is not a test");
+    let again = in_shell(&folder, command);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+    let said = text(&again.stdout);
+    let kind = |text: &str| text.lines().find(|line| line.contains("panicked")).map(str::to_owned);
+    assert!(said.starts_with("FAILED shop\n") && !said.contains("cargo test"), "{said}");
+    assert_eq!(
+        kind(&said).map(|it| it.trim().to_owned()),
+        kind(&out).map(|it| it.trim().to_owned())
+    );
+    for token in ["''", "AQ", "garbage", "AQEAAAADAAUBSMwf"] {
+        let refused = in_shell(&folder, &format!("asx tour --replay {token}"));
+        assert_eq!(refused.status.code(), Some(2), "{token}: {}", text(&refused.stdout));
+    }
 }

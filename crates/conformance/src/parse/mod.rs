@@ -85,6 +85,10 @@ fn read_scenario(reading: &Reading, file: &str, table: &DeTable<'_>) -> Scenario
     let tasks = key("tasks").map(|node| read_tasks(node)).unwrap_or_default();
     let (setup, steps) = find_script(reading, table);
     let initial = snapshot::encode(&config, setup.map(|node| node.value));
+    let value = |name| key(name).map(|node| node.value);
+    let steps_value = steps.map(|node| node.value);
+    let digest =
+        snapshot::scenario_digest(&id, &initial, value("tasks"), steps_value, value("expect"));
     let place = Where { in_body: false, depth: 0 };
     let setup = setup.map(|node| read_ops(node, place)).unwrap_or_default();
     let steps = steps.map(|node| read_ops(node, place)).unwrap_or_default();
@@ -104,6 +108,7 @@ fn read_scenario(reading: &Reading, file: &str, table: &DeTable<'_>) -> Scenario
         config,
         tasks: tasks.into_iter().map(written_out).collect(),
         initial,
+        digest,
         setup: expand(&setup, &groups),
         steps: expand(&steps, &groups),
         groups,

@@ -52,6 +52,9 @@ pub struct Scenario {
     pub groups: BTreeMap<Name, Vec<Name>>,
     /// The initial state, encoded: what [`snapshot_id`](Scenario::snapshot_id) is the digest of.
     pub initial: String,
+    /// The digest of the canonical scenario, which replay tokens carry. It changes with the id, the
+    /// initial state, `steps`, `tasks` and `[expect]`, but not with fingerprints or layout.
+    pub digest: u64,
     /// The ops that make the initial state.
     pub setup: Body,
     /// What is done.
