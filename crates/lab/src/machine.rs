@@ -276,6 +276,11 @@ impl Machine {
         self.parts.host.state().faults.coverage.count()
     }
 
+    /// The same of late clocks, which are among the faults.
+    pub(crate) fn late_clocks(&self) -> (usize, usize) {
+        self.parts.host.state().faults.coverage.count_of(TaskPath::CLOCK.0)
+    }
+
     /// The same of faults of the network.
     pub(crate) fn network(&self) -> (usize, usize) {
         self.parts.host.state().faults.network.count()
