@@ -122,6 +122,9 @@ pub enum Stopped {
     Runs(u64),
     /// The check took as long as it may; see [`Check::time`](crate::Check::time).
     Time(Duration),
+    /// The search was incomplete when the least time of the check was over; see
+    /// [`Check::min_time`](crate::Check::min_time).
+    MinTime(Duration),
     /// A part made its share of the runs, and the parts after it did not use up theirs.
     ShareOfRuns {
         /// The first part that was stopped.
@@ -147,6 +150,7 @@ impl fmt::Display for Stopped {
         match self {
             Stopped::Runs(runs) => write!(f, "stopped by the limit of {runs} runs in all"),
             Stopped::Time(time) => write!(f, "stopped by the limit of {time:?}"),
+            Stopped::MinTime(time) => write!(f, "stopped after {time:?}, with more to try"),
             Stopped::ShareOfRuns { part, runs, limit } => {
                 let part = part.name();
                 write!(f, "{part} stopped after {runs}, their share of {limit} runs in all")
@@ -230,6 +234,7 @@ impl Report {
         match self.stopped {
             Some(Stopped::Runs(_) | Stopped::ShareOfRuns { .. }) => Some("`total` allows more"),
             Some(Stopped::Time(_) | Stopped::ShareOfTime { .. }) => Some("`time` allows more"),
+            Some(Stopped::MinTime(_)) => Some("`min_time` and `runs` allow more"),
             None if self.proof.is_some() => None,
             None => Some(
                 "not all orders were run: `runs` has more of them tried, and `how(How::Pct(5))` \

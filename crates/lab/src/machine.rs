@@ -26,8 +26,8 @@ use asx_kernel::lanes::TieBreak;
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
-    Activity, Core, Cx, Dump, Health, Host as _, Panic, Recorded, Region, Root, Settings, TaskError, TaskInfo,
-    backtrace as notes, footprint, waits,
+    Activity, Core, Cx, Dump, Health, Host as _, Panic, Recorded, Region, Root, Settings,
+    TaskError, TaskInfo, backtrace as notes, footprint, waits,
 };
 
 use crate::backtrace::{self, TaskNames, Told};

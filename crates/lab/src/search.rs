@@ -6,16 +6,18 @@
 //!    +-- no ---+                        +--> not deterministic            +--> Found
 //! ```
 
+mod host_order;
 mod sweeps;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use asx_kernel::journal::WhenFull;
+use asx_kernel::rng::{GOLDEN, mix64};
 use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
-use crate::check::{Check, Grain, How, Judged, Sharing};
+use crate::check::{Check, Grain, How, IN_ALL, Judged, Sharing};
 use crate::explore::{
     Bounded, Certificate, Confirmed, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points,
     Pos, Random, Replay, Schedule, Strategy, Uniform, shrink,
@@ -66,8 +68,16 @@ pub(crate) struct Search<'a, F> {
     part: (Part, u64, Instant),
     /// The number of runs at which the present part ends.
     cap: u64,
-    /// Runs of each part of the search; the limits are multiples of it.
+    /// The rounds before this one, and the number of runs when this one began.
+    round: u64,
+    round_began: u64,
+    /// Runs of each part of a round; the limits are multiples of it.
     budget: u64,
+    /// The seed of the random choices of this round.
+    seed: u64,
+    /// Virtual workers of the runs that are made now, and of the host's order that failed.
+    workers: usize,
+    by_host: Option<usize>,
     /// The runs with one disturbance.
     sweeps: Vec<Sweep>,
     /// What was proved.
@@ -149,6 +159,9 @@ impl Freedom {
     }
 }
 
+/// How many times the runs of a round each part of the next one has.
+const GROWTH: u64 = 4;
+
 /// One of so many runs is kept for those in which the machine is slow, and one for those with
 /// several disturbances.
 const RESERVE: u64 = 8;
@@ -184,7 +197,12 @@ where
             end: None,
             part: (Part::Orders, 0, began),
             cap: u64::MAX,
+            round: 0,
+            round_began: 0,
             budget: check.runs,
+            seed: check.seed,
+            workers: check.workers,
+            by_host: None,
             sweeps: sweeps::requested(check),
             proof,
             freedom: Freedom::NONE,
@@ -221,7 +239,11 @@ where
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let failure = self.round();
+        let failure = self.host_order();
+        let mut failure = failure.or_else(|| self.round());
+        while failure.is_none() && self.begin_next_round() {
+            failure = self.round();
+        }
         let failure = failure.or_else(|| self.repeat_first());
         self.conclude_limits();
         let found = failure.map(|failure| self.describe(failure));
@@ -236,14 +258,15 @@ where
     fn round(&mut self) -> Option<Failure> {
         let disturbances = self.sweeps.len() as u32;
         let several = disturbances > 0 && self.check.disturbances > 1;
-        let slows = self.check.how == How::Mixed && !self.check.exact_time;
+        let slows = self.is_slowed();
         let most = self.most_runs();
-        let each = most / RESERVE;
+        let all = most - self.round_began;
+        let each = all / RESERVE;
         let after = u32::from(slows) + u32::from(several);
         self.begin_part(Part::Orders, 1, 1 + disturbances + after);
         self.reserve = 0;
-        self.cap = most / u64::from(1 + disturbances);
-        let mut failure = self.explore();
+        self.cap = self.round_began + all / u64::from(1 + disturbances);
+        let mut failure = self.explore_again();
         self.work.1 = None;
         // Runs for the parts that follow those with one disturbance.
         self.reserve = each * (u64::from(slows && self.machine.is_timed()) + u64::from(several));
@@ -266,6 +289,55 @@ where
         failure
     }
 
+    /// Explores the orders without disturbances, unless all of them were run in an earlier round.
+    fn explore_again(&mut self) -> Option<Failure> {
+        if self.round > 0 && self.has_all_orders() {
+            return None;
+        }
+        let proof = self.proof;
+        let failure = self.explore();
+        self.proof = self.proof.or(proof);
+        failure
+    }
+
+    /// Whether a further round is to be made, with more runs and other random numbers: the search
+    /// is incomplete, the runs were not limited by the caller, and the time is not used up.
+    fn begin_next_round(&mut self) -> bool {
+        let Check { how, is_large, total, .. } = *self.check;
+        let is_fixed = how != How::Mixed || is_large || total.is_some();
+        let is_idle = self.runs == self.round_began;
+        let least = self.check.least();
+        if is_fixed || is_idle || self.is_complete() || self.began.elapsed() >= least {
+            return false;
+        }
+        self.round += 1;
+        self.round_began = self.runs;
+        self.budget = self.budget.saturating_mul(GROWTH);
+        self.seed = mix64(self.check.seed ^ GOLDEN.wrapping_mul(self.round));
+        self.deadline = self.began.checked_add(least);
+        self.stopped = None;
+        true
+    }
+
+    /// Whether there is nothing left to try.
+    fn is_complete(&self) -> bool {
+        let is_sampled = self.is_slowed() && self.machine.is_timed();
+        let is_swept = self.sweeps.iter().all(Sweep::is_complete);
+        self.has_all_orders() && is_swept && !is_sampled && self.stopped.is_none()
+    }
+
+    /// Whether all orders without disturbances were run, at the finest grain of the check.
+    fn has_all_orders(&self) -> bool {
+        let is_fine = self.has_points() && self.check.grain != Some(Grain::Poll);
+        let grain = if is_fine { Grain::Operation } else { Grain::Poll };
+        self.proof.is_some_and(|proof| proof.grain == grain) && !self.machine.has_drawn()
+    }
+
+    /// Whether time may pass while tasks can run in some of the runs.
+    fn is_slowed(&self) -> bool {
+        self.check.how == How::Mixed && !self.check.exact_time
+    }
+
     /// Begins a part of the search, which has `weight` of `left` shares of the time that is left.
     fn begin_part(&mut self, part: Part, weight: u32, left: u32) {
         let now = Instant::now();
@@ -274,9 +346,12 @@ where
         self.part = (part, self.runs, now);
     }
 
-    /// How many runs there may be in all.
+    /// How many runs there may be by the end of this round.
     fn most_runs(&self) -> u64 {
-        self.check.most_runs()
+        match self.round {
+            0 => self.check.most_runs(),
+            _ => self.round_began.saturating_add(self.budget.saturating_mul(IN_ALL)),
+        }
     }
 
     /// How many runs this part of the search may still make.
@@ -289,6 +364,9 @@ where
         let most = self.most_runs();
         let time = self.check.longest();
         self.stopped = match self.stopped {
+            _ if self.round > 0 => {
+                (!self.is_complete()).then(|| Stopped::MinTime(self.check.least()))
+            }
             Some(_) if self.runs >= most => Some(Stopped::Runs(most)),
             Some(_) if self.began.elapsed() >= time => Some(Stopped::Time(time)),
             stopped => stopped,
@@ -323,7 +401,8 @@ where
     /// A part of the search begins that is as short as the others if nobody said how many runs
     /// there are to be.
     fn limit_work(&mut self) {
-        self.work.1 = (!self.check.is_large).then_some(self.work.0 + WORK);
+        let most = WORK.saturating_mul(GROWTH.saturating_pow(self.round as u32));
+        self.work.1 = (!self.check.is_large).then(|| self.work.0.saturating_add(most));
     }
 
     fn explore(&mut self) -> Option<Failure> {
@@ -333,6 +412,8 @@ where
         if how == How::Mixed {
             let failure = match self.check.grain {
                 Some(Grain::Operation) if at_operations => None,
+                // All orders of polls were run in an earlier round.
+                _ if self.proof.is_some() && !self.machine.has_drawn() => None,
                 _ => self.explore_polls(),
             };
             let failure = match at_operations {
@@ -374,7 +455,7 @@ where
         if failure.is_some() || is_proved {
             return failure;
         }
-        let rest = runs - self.runs.min(runs);
+        let rest = runs.saturating_sub(self.runs - self.round_began);
         if self.check.workers > 0 {
             // Which worker goes is drawn at random by all of them.
             return self.with(How::Random, rest);
@@ -506,7 +587,7 @@ where
 
     /// Runs what a strategy chooses, so many times at most.
     fn with(&mut self, how: How, most: u64) -> Option<Failure> {
-        let seed = self.check.seed;
+        let seed = self.seed;
         // With workers no two steps are known to commute.
         let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
         self.how = if by_law { How::Dfs } else { how };
@@ -534,8 +615,9 @@ where
 
     /// Cancels and faults of all kinds, several in a run: two in the usual order, then in others.
     fn disturb_together(&mut self) -> Option<Failure> {
-        let Check { cancels, faults, network, disturbances, seed, .. } = *self.check;
+        let Check { cancels, faults, network, disturbances, .. } = *self.check;
         let runs = self.budget;
+        let seed = self.seed;
         let proof = self.proof;
         self.at_polls();
         self.freedom = Freedom { cancels, faults, network, disturbances, ..Freedom::NONE };
@@ -635,7 +717,8 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { workers, tie_break, steps, grows, latency, late_clocks, .. } = *self.check;
+        let Check { tie_break, steps, grows, latency, late_clocks, .. } = *self.check;
+        let workers = self.workers;
         let points = self.points;
         let transparent = self.transparent;
         let program = &self.check.program;
@@ -804,9 +887,12 @@ where
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
         let failure = with_first_error(&self.machine, failure);
-        let strategy = match self.points {
-            Points::None => self.how.to_string(),
-            Points::All | Points::Used => format!("{} at {}", self.how, Grain::Operation),
+        let strategy = match (self.by_host, self.points) {
+            (Some(workers), _) => host_order::describe(workers),
+            (None, Points::None) => self.how.to_string(),
+            (None, Points::All | Points::Used) => {
+                format!("{} at {}", self.how, Grain::Operation)
+            }
         };
         let seed = self.check.seed;
         let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);

@@ -238,6 +238,9 @@ where
             Some(Stopped::Time(limit) | Stopped::ShareOfTime { limit, .. }) => {
                 format!("the limit of {limit:?} came first; raise `time`")
             }
+            Some(Stopped::MinTime(limit)) => {
+                format!("the search ended after {limit:?}; raise `min_time`")
+            }
             None => {
                 let reason = match setting {
                     "cancel_at_every_await" => "no task ever waits",
