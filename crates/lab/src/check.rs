@@ -128,10 +128,16 @@ pub(crate) enum Sharing {
 }
 
 /// How many runs a check makes in all, for each without cancels and faults.
-const IN_ALL: u64 = 10;
+pub(crate) const IN_ALL: u64 = 10;
 
 /// How long a check takes at most.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// How long a check takes at least if its search is incomplete.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Overrides [`LEAST`] for checks that do not set it: `0`, `250ms`, `2s` or `1m`.
+const LEAST_VARIABLE: &str = "ASX_LAB_TIME";
 
 /// More virtual workers than this tell nothing that fewer would not.
 const MOST_WORKERS: usize = 256;
@@ -153,6 +159,7 @@ pub struct Check<F> {
     pub(crate) grows: bool,
     pub(crate) latency: u64,
     pub(crate) time: Option<Duration>,
+    pub(crate) min_time: Option<Duration>,
     pub(crate) cancels: bool,
     pub(crate) faults: bool,
     pub(crate) late_clocks: bool,
@@ -202,6 +209,7 @@ where
         grows: true,
         latency: 1000,
         time: None,
+        min_time: None,
         cancels: false,
         faults: false,
         late_clocks: false,
@@ -294,6 +302,48 @@ impl<F> Check<F> {
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// How long to search at least if there is more to try: the runs of the check are followed by
+    /// rounds of more runs, with other random numbers, until the search is complete or this time is
+    /// over. One second unless set, or as the environment variable `ASX_LAB_TIME` says (`0`,
+    /// `250ms`, `2s`, `1m`); never longer than [`time`](Check::time). Checks that set
+    /// [`runs`](Check::runs), [`total`](Check::total) or [`how`](Check::how) make just those runs.
+    ///
+    /// The runs are the same on each machine, in the same order; a faster one makes more of them.
+    /// So a failure has the same run number and token wherever it is found. With zero, a check
+    /// always makes the same number of runs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use asx::{Cx, lab::check};
+    /// let program = check(async |cx: Cx| {
+    ///     let number = cx.random();
+    ///     cx.yield_now().await;
+    ///     assert!(number % 2000 != 7, "one number of 2000");
+    /// });
+    /// let report = program.clone().min_time(Duration::ZERO).run();
+    /// assert!(report.failure.is_none(), "{report}");
+    /// let report = program.min_time(Duration::from_secs(10)).run();
+    /// assert!(report.failure.is_some_and(|found| found.run > 1000));
+    /// ```
+    pub fn min_time(mut self, time: Duration) -> Self {
+        self.min_time = Some(time);
+        self
+    }
+
+    /// How long it takes at least if its search is incomplete.
+    ///
+    /// # Panics
+    /// If the environment variable has no time in it.
+    pub(crate) fn least(&self) -> Duration {
+        let least = self.min_time.unwrap_or_else(|| match std::env::var(LEAST_VARIABLE) {
+            Ok(text) => parse_time(&text).unwrap_or_else(|| {
+                panic!("{LEAST_VARIABLE}={text}: a time such as 0, 250ms, 2s or 1m is needed")
+            }),
+            Err(_) => LEAST,
+        });
+        least.min(self.longest())
     }
 
     /// How long it may take.
@@ -661,6 +711,7 @@ impl<F> Check<F> {
             grows: self.grows,
             latency: self.latency,
             time: self.time,
+            min_time: self.min_time,
             cancels: self.cancels,
             faults: self.faults,
             late_clocks: self.late_clocks,
@@ -711,6 +762,21 @@ fn replay(check: &Check<Boxed<'_>>, points: Points, schedule: Schedule) -> Repor
     Search::new(check).at(points).replay(schedule)
 }
 
+/// A time such as `0`, `250ms`, `2s` or `1m`.
+fn parse_time(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit.trim() {
+        "" if number == 0 => Some(Duration::ZERO),
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        _ => None,
+    }
+}
+
 /// To who replays the schedule of another test.
 const FOREIGN: &str = "the schedule is of another test: say the name of that one, as its report \
                        does, or unset ASX_REPLAY";
@@ -733,5 +799,24 @@ mod tests {
         assert_eq!(check.longest(), Duration::from_secs(10));
         let minute = Duration::from_secs(60);
         assert_eq!(check.time(minute).longest(), minute);
+    }
+
+    #[test]
+    fn the_least_time_is_never_longer_than_the_time() {
+        let check = check(async |_: Cx| ()).min_time(Duration::from_secs(60));
+        assert_eq!(check.least(), LONGEST);
+        assert_eq!(check.time(LEAST).least(), LEAST);
+    }
+
+    #[test]
+    fn times_are_parsed_with_their_units() {
+        let millis = |text| parse_time(text).map(|time| time.as_millis());
+        let expected = [("0", 0), ("0s", 0), ("250ms", 250), (" 2s ", 2000), ("1m", 60_000)];
+        for (text, time) in expected {
+            assert_eq!(millis(text), Some(time), "{text}");
+        }
+        for text in ["", "1", "s", "-1s", "1h", "99999999999999999999s"] {
+            assert_eq!(millis(text), None, "{text}");
+        }
     }
 }

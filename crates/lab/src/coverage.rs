@@ -24,6 +24,12 @@ impl Coverage {
         *self.0.entry((path, polls, nth, false)).or_default() |= made;
     }
 
+    /// The points of this task: how many were tried, and how many there are to try.
+    pub(crate) fn count_of(&self, path: u64) -> (usize, usize) {
+        let points = || self.0.iter().filter(|((of, ..), _)| *of == path);
+        (points().filter(|(_, tried)| **tried).count(), points().count())
+    }
+
     /// How many were tried, and how many there are to try.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.0.values().filter(|tried| **tried).count(), self.0.len())

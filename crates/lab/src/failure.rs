@@ -37,6 +37,8 @@ pub enum Kind {
     Foreign,
     /// The same decisions did not lead to the same run.
     Nondeterminism,
+    /// A requested disturbance was never tried: no run failed, and none says anything about it.
+    Untried,
 }
 
 impl Kind {
@@ -55,6 +57,7 @@ impl Kind {
             Kind::Ended => "ended",
             Kind::Foreign => "foreign",
             Kind::Nondeterminism => "not deterministic",
+            Kind::Untried => "not tried",
         }
     }
 }

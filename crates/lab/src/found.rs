@@ -7,7 +7,7 @@ use asx_kernel::digest::Digest;
 
 use crate::check::Grain;
 use crate::explore::{Deviation, Point, Schedule};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::recording::Trace;
 
 /// What a check has seen.
@@ -81,13 +81,68 @@ impl fmt::Display for Proof {
     }
 }
 
-/// A limit that has ended a check before it was through.
+/// A part of a check, which has a share of its runs and of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Runs without disturbances, in different orders of polls and operations.
+    Orders,
+    /// Runs with one disturbance in the usual order, of several kinds that take turns.
+    OneDisturbance,
+    /// Runs with one cancel; see [`cancel_at_every_await`](crate::Check::cancel_at_every_await).
+    Cancels,
+    /// Runs with one fault; see [`faults`](crate::Check::faults).
+    Faults,
+    /// Runs with faults of the network; see [`network`](crate::Check::network).
+    Network,
+    /// Runs in which time passes while tasks can run.
+    SlowMachine,
+    /// Runs with several disturbances; see [`disturbances`](crate::Check::disturbances).
+    Several,
+}
+
+impl Part {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Part::Orders => "the runs in other orders",
+            Part::OneDisturbance => "the runs with one disturbance",
+            Part::Cancels => "the runs with cancels",
+            Part::Faults => "the runs with faults",
+            Part::Network => "the runs with faults of the network",
+            Part::SlowMachine => "the runs on a slow machine",
+            Part::Several => "the runs with several disturbances",
+        }
+    }
+}
+
+/// A limit that ended a check, or a part of it, before the search was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// There were as many runs as there may be in all; see [`Check::total`](crate::Check::total).
+    /// The check made all runs it may make; see [`Check::total`](crate::Check::total).
     Runs(u64),
-    /// It has taken as long as it may; see [`Check::time`](crate::Check::time).
+    /// The check took as long as it may; see [`Check::time`](crate::Check::time).
     Time(Duration),
+    /// The search was incomplete when the least time of the check was over; see
+    /// [`Check::min_time`](crate::Check::min_time).
+    MinTime(Duration),
+    /// A part made its share of the runs, and the parts after it did not use up theirs.
+    ShareOfRuns {
+        /// The first part that was stopped.
+        part: Part,
+        /// The runs that it made.
+        runs: u64,
+        /// The limit of the whole check.
+        limit: u64,
+    },
+    /// A part took its share of the time, and the parts after it did not use up theirs.
+    ShareOfTime {
+        /// The first part that was stopped.
+        part: Part,
+        /// How long it took.
+        time: Duration,
+        /// The limit of the whole check.
+        limit: Duration,
+    },
 }
 
 impl fmt::Display for Stopped {
@@ -95,6 +150,15 @@ impl fmt::Display for Stopped {
         match self {
             Stopped::Runs(runs) => write!(f, "stopped by the limit of {runs} runs in all"),
             Stopped::Time(time) => write!(f, "stopped by the limit of {time:?}"),
+            Stopped::MinTime(time) => write!(f, "stopped after {time:?}, with more to try"),
+            Stopped::ShareOfRuns { part, runs, limit } => {
+                let part = part.name();
+                write!(f, "{part} stopped after {runs}, their share of {limit} runs in all")
+            }
+            Stopped::ShareOfTime { part, time, limit } => {
+                let part = part.name();
+                write!(f, "{part} stopped after {time:.1?}, their share of {limit:?}")
+            }
         }
     }
 }
@@ -168,8 +232,9 @@ impl Report {
     /// How to look further, if there is more to see.
     fn advice(&self) -> Option<&'static str> {
         match self.stopped {
-            Some(Stopped::Runs(_)) => Some("`total` allows more"),
-            Some(Stopped::Time(_)) => Some("`time` allows more"),
+            Some(Stopped::Runs(_) | Stopped::ShareOfRuns { .. }) => Some("`total` allows more"),
+            Some(Stopped::Time(_) | Stopped::ShareOfTime { .. }) => Some("`time` allows more"),
+            Some(Stopped::MinTime(_)) => Some("`min_time` and `runs` allow more"),
             None if self.proof.is_some() => None,
             None => Some(
                 "not all orders were run: `runs` has more of them tried, and `how(How::Pct(5))` \
@@ -185,6 +250,10 @@ impl fmt::Display for Found {
         match &self.name {
             Some(name) => write!(f, "`{name}` fails")?,
             None => f.write_str("the program fails")?,
+        }
+        if failure.finding.kind == Kind::Untried {
+            // No run failed, so there is none to show or to replay.
+            return write!(f, " after {run} runs: {}", failure.finding.message);
         }
         writeln!(f, " in run {run} (strategy {strategy}, seed {seed}):")?;
         write!(f, "{failure}")?;

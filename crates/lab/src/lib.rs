@@ -50,7 +50,7 @@ pub mod workers;
 pub use asx_kernel::lanes::TieBreak;
 pub use check::{Check, Grain, How, Judged, check};
 pub use failure::{Failure, Finding, Kind};
-pub use found::{Found, Proof, Report, Stopped};
+pub use found::{Found, Part, Proof, Report, Stopped};
 pub use net::Faults;
 pub use recording::Trace;
 

@@ -26,8 +26,8 @@ use asx_kernel::lanes::TieBreak;
 use asx_kernel::time::Time;
 use asx_runtime::waits::Waiter;
 use asx_runtime::{
-    Activity, Core, Cx, Dump, Health, Panic, Recorded, Region, Root, Settings, TaskError, TaskInfo,
-    backtrace as notes, footprint, waits,
+    Activity, Core, Cx, Dump, Health, Host as _, Panic, Recorded, Region, Root, Settings,
+    TaskError, TaskInfo, backtrace as notes, footprint, waits,
 };
 
 use crate::backtrace::{self, TaskNames, Told};
@@ -45,6 +45,10 @@ use crate::wait_log::WaitLog;
 
 /// How late a clock is that is late: as if the machine had slept.
 const LATE: Duration = Duration::from_secs(3600);
+
+/// One disturbance of the clock uses at most this fraction of a grace period: the tasks that are to
+/// stop can run in the rest, and meet it if they need less.
+const GRACE_SHARE: u32 = 8;
 
 /// How many steps those that go in turns take before time goes on in spite of them.
 const SAME_TIME: u64 = 50;
@@ -276,6 +280,11 @@ impl Machine {
         self.parts.host.state().faults.coverage.count()
     }
 
+    /// The same of late clocks, which are among the faults.
+    pub(crate) fn late_clocks(&self) -> (usize, usize) {
+        self.parts.host.state().faults.coverage.count_of(TaskPath::CLOCK.0)
+    }
+
     /// The same of faults of the network.
     pub(crate) fn network(&self) -> (usize, usize) {
         self.parts.host.state().faults.network.count()
@@ -418,15 +427,22 @@ impl Parts {
     fn jump(&self, ask: bool) -> bool {
         let Some(mut next) = self.next_event() else { return false };
         if ask && self.host.is_late() {
-            next = next + LATE;
+            next = next + self.share_of_grace(next).map_or(LATE, |most| LATE.min(most));
         }
         self.tick(next, ask);
         true
     }
 
+    /// How much of the time until a task is ended by force may pass at once without the task
+    /// having a chance to run.
+    fn share_of_grace(&self, now: Time) -> Option<Duration> {
+        self.core.next_enforcement(now).map(|end| (end - now) / GRACE_SHARE)
+    }
+
     /// Lets time pass though tasks can run, if the strategy says so: whether it has.
     fn be_slow(&self) -> bool {
-        self.host.slow_until(self.next_event()).is_some_and(|until| {
+        let most = self.share_of_grace(self.host.now());
+        self.host.slow_until(self.next_event(), most).is_some_and(|until| {
             self.tick(until, true);
             true
         })

@@ -6,14 +6,18 @@
 //!    +-- no ---+                        +--> not deterministic            +--> Found
 //! ```
 
+mod host_order;
+mod sweeps;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use asx_kernel::journal::WhenFull;
+use asx_kernel::rng::{GOLDEN, mix64};
 use asx_runtime::{Cx, Recording, Settings};
 use asx_trace::Header;
 
-use crate::check::{Check, Grain, How, Judged, Sharing};
+use crate::check::{Check, Grain, How, IN_ALL, Judged, Sharing};
 use crate::explore::{
     Bounded, Certificate, Confirmed, Decisions, Dfs, Dpor, Follow, Guided, Limits, Pct, Points,
     Pos, Random, Replay, Schedule, Strategy, Uniform, shrink,
@@ -22,7 +26,7 @@ use crate::failure::{Failure, Finding, Kind};
 use crate::fault_pairs::Pairs;
 use crate::fault_sweep::Everywhere;
 use crate::fiber;
-use crate::found::{Found, Proof, Report, Stopped};
+use crate::found::{Found, Part, Proof, Report, Stopped};
 use crate::guard::{Difference, Seen};
 use crate::machine::{Machine, Plan};
 use crate::net::Faults;
@@ -31,6 +35,7 @@ use crate::recording::{MOST_EVENTS, Trace, short, with_first_error};
 use crate::replay_choices::Again;
 use crate::telling::Telling;
 use crate::words::{namer, words};
+use sweeps::Sweep;
 
 /// Runs that shrinking may take.
 const SHRINKING: u64 = 2000;
@@ -55,7 +60,26 @@ pub(crate) struct Search<'a, F> {
     check: &'a Check<F>,
     machine: Machine,
     runs: u64,
+    /// When the check began, when it ends at the latest, and when the present part does.
+    began: Instant,
+    deadline: Option<Instant>,
     end: Option<Instant>,
+    /// The present part, and the number of runs and the time when it began.
+    part: (Part, u64, Instant),
+    /// The number of runs at which the present part ends.
+    cap: u64,
+    /// The rounds before this one, and the number of runs when this one began.
+    round: u64,
+    round_began: u64,
+    /// Runs of each part of a round; the limits are multiples of it.
+    budget: u64,
+    /// The seed of the random choices of this round.
+    seed: u64,
+    /// Virtual workers of the runs that are made now, and of the host's order that failed.
+    workers: usize,
+    by_host: Option<usize>,
+    /// The runs with one disturbance.
+    sweeps: Vec<Sweep>,
     /// What was proved.
     proof: Option<Proof>,
     /// All classes that the last strategy had to look at, if it has.
@@ -90,6 +114,21 @@ pub(crate) struct Search<'a, F> {
     coverage: [Option<(usize, usize)>; 3],
 }
 
+/// A strategy that the machine borrows for each run.
+type Boxed = Option<Box<dyn Strategy + Send>>;
+
+/// The result of a number of runs of one strategy.
+enum Tried {
+    /// A run failed.
+    Failed(Box<Failure>),
+    /// A limit of the check ended it.
+    Cut,
+    /// All of these runs were made, and the strategy has more.
+    More,
+    /// The strategy has no further run.
+    All,
+}
+
 /// What may happen in a run besides one step after another.
 #[derive(Clone, Copy, Debug)]
 struct Freedom {
@@ -120,6 +159,9 @@ impl Freedom {
     }
 }
 
+/// How many times the runs of a round each part of the next one has.
+const GROWTH: u64 = 4;
+
 /// One of so many runs is kept for those in which the machine is slow, and one for those with
 /// several disturbances.
 const RESERVE: u64 = 8;
@@ -127,16 +169,14 @@ const RESERVE: u64 = 8;
 /// So many steps are taken between two looks at the clock.
 const STEPS_A_LOOK: u64 = 256;
 
-/// Runs with a disturbance in other orders than the usual one, for each run without.
-const OTHER_ORDERS: u64 = 100;
-
 impl<'a, F, B> Search<'a, F>
 where
     F: Fn(Cx) -> B,
     B: Future<Output: Judged>,
 {
     pub(crate) fn new(check: &'a Check<F>) -> Self {
-        let end = None;
+        let began = Instant::now();
+        let deadline = began.checked_add(check.longest());
         let how = check.how;
         let first = None;
         let proof = None;
@@ -152,7 +192,18 @@ where
             check,
             machine,
             runs,
-            end,
+            began,
+            deadline,
+            end: None,
+            part: (Part::Orders, 0, began),
+            cap: u64::MAX,
+            round: 0,
+            round_began: 0,
+            budget: check.runs,
+            seed: check.seed,
+            workers: check.workers,
+            by_host: None,
+            sweeps: sweeps::requested(check),
             proof,
             freedom: Freedom::NONE,
             how,
@@ -188,52 +239,138 @@ where
 
     /// Searches as the check says.
     pub(crate) fn all(mut self) -> Report {
-        let Check { cancels, faults, network, .. } = *self.check;
-        let breaks = !network.is_none();
-        let disturbs = cancels || faults || breaks;
-        let several = disturbs && self.check.disturbances > 1;
-        let slows = self.check.how == How::Mixed && !self.check.exact_time;
-        // Cancels and faults get as much of the time as the orders without.
-        let parts = [cancels, faults, breaks, slows, several];
-        let shares = 1 + parts.into_iter().map(u32::from).sum::<u32>();
-        let share = self.check.longest() / shares;
-        self.limit(share);
-        let mut failure = self.explore();
+        let failure = self.host_order();
+        let mut failure = failure.or_else(|| self.round());
+        while failure.is_none() && self.begin_next_round() {
+            failure = self.round();
+        }
+        let failure = failure.or_else(|| self.repeat_first());
+        self.conclude_limits();
+        let found = failure.map(|failure| self.describe(failure));
+        let failure = found.or_else(|| self.untried());
+        let Search { runs, proof, stopped, coverage: [cancels, faults, network], .. } = self;
+        let is_replay = false;
+        let unused = 0;
+        Report { runs, failure, proof, cancels, faults, network, stopped, is_replay, unused }
+    }
+
+    /// All parts of the search, each with its share of the runs and of the time.
+    fn round(&mut self) -> Option<Failure> {
+        let disturbances = self.sweeps.len() as u32;
+        let several = disturbances > 0 && self.check.disturbances > 1;
+        let slows = self.is_slowed();
+        let most = self.most_runs();
+        let all = most - self.round_began;
+        let each = all / RESERVE;
+        let after = u32::from(slows) + u32::from(several);
+        self.begin_part(Part::Orders, 1, 1 + disturbances + after);
+        self.reserve = 0;
+        self.cap = self.round_began + all / u64::from(1 + disturbances);
+        let mut failure = self.explore_again();
         self.work.1 = None;
-        // What comes after those with one cancel or fault.
-        let each = self.check.most_runs() / RESERVE;
+        // Runs for the parts that follow those with one disturbance.
         self.reserve = each * (u64::from(slows && self.machine.is_timed()) + u64::from(several));
-        for (disturbs, (with_cancels, with_faults)) in
-            [(cancels, (true, false)), (faults, (false, true))]
-        {
-            if failure.is_none() && disturbs {
-                self.limit(share);
-                self.freedom =
-                    Freedom { cancels: with_cancels, faults: with_faults, ..Freedom::NONE };
-                failure = self.disturb_everywhere();
-            }
+        if failure.is_none() && disturbances > 0 {
+            self.cap = most;
+            failure = self.disturb(after);
         }
-        if failure.is_none() && breaks {
-            self.limit(share);
-            failure = self.break_network();
-        }
+        self.cap = most;
         if failure.is_none() && slows {
-            self.limit(share);
+            self.begin_part(Part::SlowMachine, 1, after);
             self.reserve = each * u64::from(several);
             failure = self.slow_down();
             self.work.1 = None;
         }
         if failure.is_none() && several {
-            self.limit(share);
+            self.begin_part(Part::Several, 1, 1);
             self.reserve = 0;
             failure = self.disturb_together();
         }
-        let failure = failure.or_else(|| self.repeat_first());
-        let failure = failure.map(|failure| self.describe(failure));
-        let Search { runs, proof, stopped, coverage: [cancels, faults, network], .. } = self;
-        let is_replay = false;
-        let unused = 0;
-        Report { runs, failure, proof, cancels, faults, network, stopped, is_replay, unused }
+        failure
+    }
+
+    /// Explores the orders without disturbances, unless all of them were run in an earlier round.
+    fn explore_again(&mut self) -> Option<Failure> {
+        if self.round > 0 && self.has_all_orders() {
+            return None;
+        }
+        let proof = self.proof;
+        let failure = self.explore();
+        self.proof = self.proof.or(proof);
+        failure
+    }
+
+    /// Whether a further round is to be made, with more runs and other random numbers: the search
+    /// is incomplete, the runs were not limited by the caller, and the time is not used up.
+    fn begin_next_round(&mut self) -> bool {
+        let Check { how, is_large, total, .. } = *self.check;
+        let is_fixed = how != How::Mixed || is_large || total.is_some();
+        let is_idle = self.runs == self.round_began;
+        let least = self.check.least();
+        if is_fixed || is_idle || self.is_complete() || self.began.elapsed() >= least {
+            return false;
+        }
+        self.round += 1;
+        self.round_began = self.runs;
+        self.budget = self.budget.saturating_mul(GROWTH);
+        self.seed = mix64(self.check.seed ^ GOLDEN.wrapping_mul(self.round));
+        self.deadline = self.began.checked_add(least);
+        self.stopped = None;
+        true
+    }
+
+    /// Whether there is nothing left to try.
+    fn is_complete(&self) -> bool {
+        let is_sampled = self.is_slowed() && self.machine.is_timed();
+        let is_swept = self.sweeps.iter().all(Sweep::is_complete);
+        self.has_all_orders() && is_swept && !is_sampled && self.stopped.is_none()
+    }
+
+    /// Whether all orders without disturbances were run, at the finest grain of the check.
+    fn has_all_orders(&self) -> bool {
+        let is_fine = self.has_points() && self.check.grain != Some(Grain::Poll);
+        let grain = if is_fine { Grain::Operation } else { Grain::Poll };
+        self.proof.is_some_and(|proof| proof.grain == grain) && !self.machine.has_drawn()
+    }
+
+    /// Whether time may pass while tasks can run in some of the runs.
+    fn is_slowed(&self) -> bool {
+        self.check.how == How::Mixed && !self.check.exact_time
+    }
+
+    /// Begins a part of the search, which has `weight` of `left` shares of the time that is left.
+    fn begin_part(&mut self, part: Part, weight: u32, left: u32) {
+        let now = Instant::now();
+        let rest = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
+        self.end = rest.and_then(|rest| now.checked_add(rest / left.max(weight) * weight));
+        self.part = (part, self.runs, now);
+    }
+
+    /// How many runs there may be by the end of this round.
+    fn most_runs(&self) -> u64 {
+        match self.round {
+            0 => self.check.most_runs(),
+            _ => self.round_began.saturating_add(self.budget.saturating_mul(IN_ALL)),
+        }
+    }
+
+    /// How many runs this part of the search may still make.
+    fn runs_left(&self) -> u64 {
+        (self.most_runs() - self.reserve).saturating_sub(self.runs)
+    }
+
+    /// Reports the limit of the whole check if that was reached, rather than the share of a part.
+    fn conclude_limits(&mut self) {
+        let most = self.most_runs();
+        let time = self.check.longest();
+        self.stopped = match self.stopped {
+            _ if self.round > 0 => {
+                (!self.is_complete()).then(|| Stopped::MinTime(self.check.least()))
+            }
+            Some(_) if self.runs >= most => Some(Stopped::Runs(most)),
+            Some(_) if self.began.elapsed() >= time => Some(Stopped::Time(time)),
+            stopped => stopped,
+        };
     }
 
     /// Runs one schedule.
@@ -264,11 +401,8 @@ where
     /// A part of the search begins that is as short as the others if nobody said how many runs
     /// there are to be.
     fn limit_work(&mut self) {
-        self.work.1 = (!self.check.is_large).then_some(self.work.0 + WORK);
-    }
-
-    fn limit(&mut self, time: Duration) {
-        self.end = Instant::now().checked_add(time);
+        let most = WORK.saturating_mul(GROWTH.saturating_pow(self.round as u32));
+        self.work.1 = (!self.check.is_large).then(|| self.work.0.saturating_add(most));
     }
 
     fn explore(&mut self) -> Option<Failure> {
@@ -278,6 +412,8 @@ where
         if how == How::Mixed {
             let failure = match self.check.grain {
                 Some(Grain::Operation) if at_operations => None,
+                // All orders of polls were run in an earlier round.
+                _ if self.proof.is_some() && !self.machine.has_drawn() => None,
                 _ => self.explore_polls(),
             };
             let failure = match at_operations {
@@ -308,7 +444,7 @@ where
     /// Every class of orders of polls if there are few, else a mixture of random ones.
     fn explore_polls(&mut self) -> Option<Failure> {
         self.limit_work();
-        let runs = self.check.runs;
+        let runs = self.budget;
         if self.transparent {
             self.follow(&Schedule::default());
         }
@@ -319,7 +455,7 @@ where
         if failure.is_some() || is_proved {
             return failure;
         }
-        let rest = runs - self.runs.min(runs);
+        let rest = runs.saturating_sub(self.runs - self.round_began);
         if self.check.workers > 0 {
             // Which worker goes is drawn at random by all of them.
             return self.with(How::Random, rest);
@@ -336,7 +472,7 @@ where
             return None;
         }
         self.limit_work();
-        let runs = self.check.runs;
+        let runs = self.budget;
         let proof = self.proof.take();
         self.at_operations();
         if self.first.is_none() {
@@ -374,7 +510,7 @@ where
         self.at_polls();
         self.freedom = Freedom { slow: true, ..Freedom::NONE };
         self.how = How::Bounded;
-        let share = self.check.runs.div_ceil(4);
+        let share = self.budget.div_ceil(4);
         let failure = self.try_all(Everywhere::options_first(), share);
         let ways = [How::Random, if self.check.workers > 0 { How::Random } else { How::Pct(3) }];
         let at_polls = || ways.iter().find_map(|how| self.with(*how, share.div_ceil(2)));
@@ -420,28 +556,23 @@ where
         self.proof = self.exhausted.take().map(proof);
     }
 
-    /// Whether the time is up, or there were as many runs as there may be.
+    /// Whether this part of the search has used up its time or its runs.
     fn is_late(&mut self) -> bool {
-        let part = match self.freedom {
-            Freedom { disturbances: 2..usize::MAX, .. } => "with several disturbances",
-            Freedom { cancels: true, .. } => "with cancels",
-            Freedom { faults: true, .. } => "with faults",
-            Freedom { slow: true, .. } => "with time that passes",
-            Freedom { network, .. } if !network.is_none() => "with faults of the network",
-            _ => "in other orders",
-        };
-        self.telling.look(self.runs, part);
-        let most = self.check.most_runs();
+        let (part, runs_before, since) = self.part;
+        self.telling.look(self.runs, part.name());
         if self.work.1.is_some_and(|most| self.work.0 >= most) {
             return true;
         }
-        let is_over = self.is_time_over();
-        let stopped = match self.runs >= most - self.reserve {
-            true => Some(Stopped::Runs(most)),
-            false => is_over.then(|| Stopped::Time(self.check.longest())),
+        let limit = self.most_runs();
+        let stopped = if self.runs >= self.cap.min(limit - self.reserve) {
+            Stopped::ShareOfRuns { part, runs: self.runs - runs_before, limit }
+        } else if self.is_time_over() {
+            Stopped::ShareOfTime { part, time: since.elapsed(), limit: self.check.longest() }
+        } else {
+            return false;
         };
-        self.stopped = self.stopped.or(stopped);
-        stopped.is_some()
+        self.stopped = self.stopped.or(Some(stopped));
+        true
     }
 
     /// Whether this part of the search has taken as long as it may. Most runs are so short that the
@@ -456,7 +587,7 @@ where
 
     /// Runs what a strategy chooses, so many times at most.
     fn with(&mut self, how: How, most: u64) -> Option<Failure> {
-        let seed = self.check.seed;
+        let seed = self.seed;
         // With workers no two steps are known to commute.
         let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
         self.how = if by_law { How::Dfs } else { how };
@@ -482,33 +613,11 @@ where
         }
     }
 
-    /// One cancel or fault a run: everywhere in the usual order, then in others.
-    fn disturb_everywhere(&mut self) -> Option<Failure> {
-        let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
-        let proof = self.proof;
-        self.at_polls();
-        self.how = How::Bounded;
-        let failure = self.try_all(Everywhere::default(), u64::MAX);
-        let which = usize::from(self.freedom.faults);
-        let counted = |machine: &Machine| [machine.cancels(), machine.faults()][which];
-        self.coverage[which] = Some(counted(&self.machine));
-        let most = self.check.runs.saturating_mul(OTHER_ORDERS);
-        let failure = failure.or_else(|| self.try_all(Bounded::new(limits, most), most));
-        let share = self.check.runs.div_ceil(2);
-        let failure = failure.or_else(|| self.disturb_operations(share));
-        // Other orders have other places, which count once all of them were run.
-        let all = counted(&self.machine);
-        if all.0 == all.1 {
-            self.coverage[which] = Some(all);
-        }
-        // The proof is of the runs without.
-        self.proof = proof;
-        failure
-    }
-
     /// Cancels and faults of all kinds, several in a run: two in the usual order, then in others.
     fn disturb_together(&mut self) -> Option<Failure> {
-        let Check { cancels, faults, network, disturbances, runs, seed, .. } = *self.check;
+        let Check { cancels, faults, network, disturbances, .. } = *self.check;
+        let runs = self.budget;
+        let seed = self.seed;
         let proof = self.proof;
         self.at_polls();
         self.freedom = Freedom { cancels, faults, network, disturbances, ..Freedom::NONE };
@@ -547,71 +656,60 @@ where
         failure
     }
 
-    /// What may go wrong in the network: each fault alone wherever it may be in the usual order,
-    /// then several in other orders.
-    fn break_network(&mut self) -> Option<Failure> {
-        let proof = self.proof;
-        self.at_polls();
-        self.freedom = Freedom { network: self.check.network, ..Freedom::NONE };
-        self.how = How::Bounded;
-        let failure = self.try_all(Everywhere::default(), u64::MAX);
-        self.coverage[2] = Some(self.machine.network());
-        let share = self.check.runs.div_ceil(4);
-        let ways = match self.check.workers {
-            0 => &[How::Random, How::Pct(3), How::Pos, How::Uniform][..],
-            // Which worker goes is drawn at random by all of them.
-            _ => &[How::Random; 4],
-        };
-        let failure = failure.or_else(|| ways.iter().find_map(|how| self.with(*how, share)));
-        let failure = failure.or_else(|| self.disturb_operations(self.check.runs.div_ceil(2)));
-        if failure.is_none() {
-            self.freedom = Freedom::NONE;
+    fn try_all(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
+        let mut strategy: Boxed = Some(Box::new(strategy));
+        match self.try_some(&mut strategy, most) {
+            Tried::Failed(failure) => Some(*failure),
+            Tried::Cut => None,
+            Tried::More | Tried::All => {
+                self.exhausted = strategy?.progress().exhausted;
+                None
+            }
         }
-        self.proof = proof;
-        failure
     }
 
-    fn try_all(&mut self, strategy: impl Strategy + Send + 'static, most: u64) -> Option<Failure> {
-        let mut strategy: Option<Box<dyn Strategy + Send>> = Some(Box::new(strategy));
+    /// Makes the next `most` runs of a strategy, which can be continued later.
+    fn try_some(&mut self, strategy: &mut Boxed, most: u64) -> Tried {
         let proves = self.check.how == How::Mixed && self.how == How::Dpor;
         let mut rounds = 0;
+        let mut tried = Tried::More;
         for _ in 0..most {
             if self.is_late() {
-                return None;
+                return Tried::Cut;
             }
             if !strategy.as_mut().is_some_and(|strategy| strategy.begin()) {
+                tried = Tried::All;
                 break;
             }
             let is_first = self.runs == 0 && !self.freedom.is_disturbed();
             self.brief = is_first;
-            let failure = self.once(&mut strategy, is_first);
+            let failure = self.once(strategy, is_first);
             self.brief = false;
             self.runs += 1;
             self.work.0 += self.machine.taken();
-            if failure.is_some() {
-                return failure;
+            if let Some(failure) = failure {
+                return Tried::Failed(Box::new(failure));
             }
             if is_first {
                 self.first = Some(self.machine.seen(None));
                 self.first_points = self.points;
                 self.first_freedom = self.freedom;
                 if let Some(failure) = self.repeat_first() {
-                    return Some(failure);
+                    return Tried::Failed(Box::new(failure));
                 }
             }
             rounds += u64::from(proves && self.machine.held_back());
             if rounds >= ROUNDS {
-                return None;
+                return Tried::Cut;
             }
-            if self.runs.is_multiple_of(LOOK) && self.is_astray(&strategy) {
-                return self.led_astray();
+            if self.runs.is_multiple_of(LOOK) && self.is_astray(strategy) {
+                return self.led_astray().map_or(Tried::Cut, |it| Tried::Failed(Box::new(it)));
             }
         }
-        if self.is_astray(&strategy) {
-            return self.led_astray();
+        if self.is_astray(strategy) {
+            return self.led_astray().map_or(Tried::Cut, |it| Tried::Failed(Box::new(it)));
         }
-        self.exhausted = strategy?.progress().exhausted;
-        None
+        tried
     }
 
     fn once(
@@ -619,7 +717,8 @@ where
         strategy: &mut Option<Box<dyn Strategy + Send>>,
         trail: bool,
     ) -> Option<Failure> {
-        let Check { workers, tie_break, steps, grows, latency, late_clocks, .. } = *self.check;
+        let Check { tie_break, steps, grows, latency, late_clocks, .. } = *self.check;
+        let workers = self.workers;
         let points = self.points;
         let transparent = self.transparent;
         let program = &self.check.program;
@@ -788,9 +887,12 @@ where
         let words = words(&log, namer(&self.machine), &self.machine.faults_made());
         let failure = self.up_to_the_circle(failure, &schedule);
         let failure = with_first_error(&self.machine, failure);
-        let strategy = match self.points {
-            Points::None => self.how.to_string(),
-            Points::All | Points::Used => format!("{} at {}", self.how, Grain::Operation),
+        let strategy = match (self.by_host, self.points) {
+            (Some(workers), _) => host_order::describe(workers),
+            (None, Points::None) => self.how.to_string(),
+            (None, Points::All | Points::Used) => {
+                format!("{} at {}", self.how, Grain::Operation)
+            }
         };
         let seed = self.check.seed;
         let header = self.header(seed, &[("token", &token), ("strategy", &strategy)]);

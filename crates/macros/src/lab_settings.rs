@@ -9,7 +9,7 @@ use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"mixed\"`, \
-                     `steps = 10000`, `time = \"2s\"`, `cancel = \"every await\"`, `faults`, \
+                     `steps = 10000`, `time = \"2s\"`, `min_time = \"1s\"`, `cancel = \"every await\"`, `faults`, \
                      `late_clocks`, `disturbances = 2`, `exact_time`, `network`, \
                      `virtual_workers = 2`, `transparent`, `native`, `workers = 4` and `lab`";
 
@@ -123,8 +123,12 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
             quote!(.steps(#steps))
         }
         "time" => {
-            let millis = millis(&value(key, "\"2s\"", input)?)?;
+            let millis = millis(&value(key, "\"2s\"", input)?, 1)?;
             quote!(.time(::core::time::Duration::from_millis(#millis)))
+        }
+        "min_time" => {
+            let millis = millis(&value(key, "\"1s\"", input)?, 0)?;
+            quote!(.min_time(::core::time::Duration::from_millis(#millis)))
         }
         "cancel" => {
             every_await(&value(key, "\"every await\"", input)?)?;
@@ -178,8 +182,8 @@ fn strategy(literal: &LitStr) -> Result<TokenStream> {
     })
 }
 
-/// How many milliseconds a text like `2s` says.
-fn millis(literal: &LitStr) -> Result<u64> {
+/// The milliseconds in a text like `2s`, at least so many.
+fn millis(literal: &LitStr, least: u64) -> Result<u64> {
     let text = literal.value();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -190,8 +194,8 @@ fn millis(literal: &LitStr) -> Result<u64> {
         _ => None,
     };
     let millis = number.parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
-    let what = "a time of at least 1ms, such as \"500ms\", \"2s\" or \"1m\"";
-    millis.filter(|millis| *millis > 0).ok_or_else(|| Error::new(literal.span(), what))
+    let what = format!("a time of at least {least}ms, such as \"500ms\", \"2s\" or \"1m\"");
+    millis.filter(|millis| *millis >= least).ok_or_else(|| Error::new(literal.span(), what))
 }
 
 fn every_await(literal: &LitStr) -> Result<()> {

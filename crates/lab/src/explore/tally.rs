@@ -28,7 +28,7 @@ pub struct Progress {
 
 impl Progress {
     /// Counts a run.
-    pub(super) fn count(&mut self, verdict: Verdict) {
+    pub(crate) fn count(&mut self, verdict: Verdict) {
         self.runs += 1;
         self.failures += u64::from(verdict.failure().is_some());
         self.cut += u64::from(verdict == Verdict::Cut);

@@ -23,8 +23,9 @@ const SPANS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)]
 impl LabHost {
     /// The time at which the next step is taken, if it is later than it is: the strategy's choice,
     /// while something can run. `next`: when the next timer is due. If none is armed, time passes
-    /// only where it has before: between a timer and what it wakes.
-    pub(crate) fn slow_until(&self, next: Option<Time>) -> Option<Time> {
+    /// only where it has before: between a timer and what it wakes. At most `most` passes, if tasks
+    /// are to stop within a time.
+    pub(crate) fn slow_until(&self, next: Option<Time>, most: Option<Duration>) -> Option<Time> {
         let mut state = self.state();
         let now = self.now();
         if !state.can_run() || next.is_none() && now == Time::ZERO {
@@ -34,7 +35,11 @@ impl LabHost {
         let left = next.map(|next| next - now);
         let spans = SPANS.into_iter().filter(|span| left.is_none_or(|left| *span < left));
         let timer = left.into_iter().flat_map(|left| [left, left + BEYOND]);
-        let menu: Vec<Duration> = timer.chain(spans).collect();
+        let is_allowed = |passed: &Duration| most.is_none_or(|most| *passed <= most);
+        let menu: Vec<Duration> = timer.chain(spans).filter(is_allowed).collect();
+        if menu.is_empty() {
+            return None;
+        }
         let picked = state.pick(Point::Timer, menu.len() + 1);
         let passed = *menu.get(picked.checked_sub(1)?)?;
         let text = Cow::Owned(format!("{passed:?} passed"));

@@ -53,7 +53,7 @@ fn a_cancel_at_every_await_leaves_nothing_behind() {
 /// All disturbances that there are, one kind after the other.
 #[test]
 fn cancels_faults_and_the_network_go_together() {
-    let program = check(ask).network(Faults::all().half_opens(0)).faults().late_clocks();
+    let program = check(ask).network(Faults::all().half_opens(0)).faults();
     let report = program.cancel_at_every_await().runs(50).time(12.secs()).run();
     assert!(report.failure.is_none(), "{report}");
     assert!([report.cancels, report.faults, report.network].iter().all(Option::is_some));

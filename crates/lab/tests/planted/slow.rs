@@ -134,3 +134,50 @@ async fn stale_entry<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     .await
 }
 planted!(stale_entry_is_found: stale_entry, Panic, 2, Proved);
+
+/// Cleanup that sleeps for longer than the grace period of its scope.
+async fn long_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    let cleanup = if BUG { 12 * SECOND } else { 4 * SECOND };
+    cx.scope(async |s: Scope<Cancelled>| {
+        s.spawn(async move |cx: Cx| {
+            cx.cancelled().await;
+            cx.shield(async |cx: &Cx| cx.sleep(cleanup).await).await
+        });
+        cx.sleep(SECOND).await?;
+        s.stop_within(10 * SECOND);
+        Ok(())
+    })
+    .await
+}
+planted!(long_cleanup_is_found: long_cleanup, Overrun, 0, Proved);
+
+/// A timeout in a cleanup, which fires although its body is ready.
+async fn hasty_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
+    cx.scope(async |s: Scope<Cancelled>| {
+        s.spawn(async move |cx: Cx| {
+            cx.cancelled().await;
+            let saved = cx.shield(async |cx: &Cx| {
+                let save = async |cx: &Cx| {
+                    cx.yield_now().await;
+                    cx.checkpoint()
+                };
+                cx.timeout(SECOND, save).await.is_ok()
+            });
+            assert!(saved.await || !BUG, "nothing was saved");
+            Ok(())
+        });
+        s.stop_within(10 * SECOND);
+        Ok(())
+    })
+    .await
+}
+planted!(hasty_cleanup_is_found: hasty_cleanup, Panic, 2, Proved);
+
+/// A grace period is met by tasks that run in it, however slow the machine and late the clock.
+#[test]
+fn a_grace_period_is_met_with_a_late_clock() {
+    let report = check(long_cleanup::<false>).late_clocks().run();
+    assert!(report.failure.is_none(), "{report}");
+    let found = check(long_cleanup::<true>).late_clocks().run().failure.expect("an overrun");
+    assert_eq!(found.failure.finding.kind, asx_lab::Kind::Overrun, "{found}");
+}

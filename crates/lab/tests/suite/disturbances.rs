@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use asx_lab::{Faults, Stopped, check};
+use asx_lab::{Faults, Kind, Report, Stopped, check};
 use asx_net::{TcpListener, TcpStream, io};
 use asx_runtime::Cx;
+use asx_runtime::time::DurationExt as _;
 
 const FAULTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -96,4 +97,77 @@ fn a_check_that_takes_too_long_is_ended_and_says_so() {
         "{report}"
     );
     assert!(start.elapsed() < Duration::from_secs(60) && report.runs < 1000, "{report}");
+}
+
+/// A client and a server that exchange many messages, with an await for each.
+async fn long_exchange(cx: Cx) -> io::Result<()> {
+    let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+    let mut client = TcpStream::connect(&cx, "127.0.0.1:80").await?;
+    let (mut server, _) = listener.accept(&cx).await?;
+    for _ in 0..20 {
+        client.write_all(&cx, b"x").await?;
+        server.read_exact(&cx, &mut [0]).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn requested_disturbances_with_few_runs_are_all_tried() {
+    let faults = Faults::all().half_opens(0);
+    let check = check(long_exchange).network(faults).faults().cancel_at_every_await();
+    let report = check.runs(10).total(80).run();
+    assert!(report.failure.is_none(), "{report}");
+    for tried in [report.cancels, report.faults, report.network] {
+        let (tried, all) = tried.expect("it was requested");
+        assert!(0 < tried && tried < all, "{report}");
+    }
+    assert_eq!((report.runs, report.stopped), (80, Some(Stopped::Runs(80))), "{report}");
+}
+
+/// The finding of a check in which a disturbance was never tried.
+fn untried(report: Report) -> String {
+    let text = report.to_string();
+    let found = report.failure.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(found.failure.finding.kind, Kind::Untried, "{text}");
+    assert!(!text.contains("ASX_REPLAY"), "{text}");
+    found.failure.finding.message
+}
+
+#[test]
+fn a_disturbance_the_budget_does_not_reach_fails_the_check() {
+    let check = check(long_exchange).network(Faults::all()).cancel_at_every_await();
+    let message = untried(check.clone().runs(4).total(6).run());
+    let expected = "`network` was requested and never tried: the limit of 6 runs came first; \
+                    raise `total`";
+    assert_eq!(message, expected);
+    let message = untried(check.time(Duration::ZERO).run());
+    assert_eq!(message.lines().count(), 2, "{message}");
+    assert!(message.lines().all(|line| line.ends_with("; raise `time`")), "{message}");
+}
+
+#[test]
+fn a_disturbance_without_a_point_fails_the_check() {
+    let waits = async |cx: Cx| cx.yield_now().await;
+    let message = untried(check(waits).network(Faults::all()).run());
+    assert_eq!(
+        message,
+        "`network` was requested and never tried: the program uses no socket to which one of \
+         these faults applies; remove the setting"
+    );
+    let message = untried(check(waits).late_clocks().run());
+    assert!(message.starts_with("`late_clocks` was requested and never tried: no timer"));
+    let message = untried(check(async |_: Cx| ()).faults().run());
+    assert!(message.starts_with("`faults` was requested and never tried: the program never"));
+    // A disturbance that was tried stays green.
+    let report = check(waits).cancel_at_every_await().run();
+    assert!(report.failure.is_none(), "{report}");
+    let sleeps = async |cx: Cx| cx.sleep(1.secs()).await;
+    let report = check(sleeps).late_clocks().run();
+    assert!(report.failure.is_none(), "{report}");
+}
+
+#[test]
+#[should_panic(expected = "fails after ")]
+fn asserting_a_check_with_an_untried_disturbance_panics() {
+    check(many_awaits).name("many_awaits").runs(10).network(Faults::all()).assert();
 }

@@ -2,10 +2,15 @@
 
 use crate::program;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
 use asx_lab::explore::{
     Bounded, Certificate, Dfs, Dpor, Limits, Pct, Pos, Progress, Random, Strategy, Uniform, Verdict,
 };
-use asx_lab::{Grain, How, check};
+use asx_lab::{Grain, How, Report, Stopped, check};
+use asx_runtime::sync::Mutex;
 use asx_runtime::{Cancelled, Cx, Scope};
 use program::known::{self, CANCELLED, CLAIMED_TWICE, NEEDLE};
 use program::{DEADLOCK, Machine, Op, Program};
@@ -266,4 +271,108 @@ fn certificates_of_different_programs_differ() {
     let (a, b) = (of(known::deadlock(true)), of(known::deadlock(false)));
     assert_ne!(a, b);
     assert!(matches!(a, Some(Certificate { classes: 2.., .. })));
+}
+
+/// A minute: no machine is too slow for it.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Fails for one number of 4000 that are drawn.
+async fn rare_number(cx: Cx) {
+    assert_ne!(cx.random() % 4000, 7, "one of 4000");
+}
+
+#[test]
+fn an_incomplete_search_continues_for_the_least_time() {
+    let check = check(rare_number).time(MINUTE);
+    let report = check.clone().min_time(Duration::ZERO).run();
+    assert!(report.failure.is_none() && report.stopped.is_none(), "{report}");
+    let found = check.clone().min_time(MINUTE).run().failure.expect("there is time");
+    assert!(found.run > report.runs, "{found}");
+    // How fast the machine is decides how many runs there are, and not which.
+    let again = check.clone().min_time(MINUTE / 2).run().failure.expect("there is time");
+    assert_eq!((found.run, &found.token), (again.run, &again.token));
+    assert!(check.replay(&found.token).expect("a token").failure.is_some());
+}
+
+#[test]
+fn a_search_that_ends_at_its_least_time_reports_that() {
+    let program = async |cx: Cx| {
+        let _ = cx.random();
+    };
+    let least = Duration::from_secs(3);
+    let program = check(program).grain(Grain::Poll);
+    let report = program.clone().min_time(least).run();
+    assert_eq!(report.stopped, Some(Stopped::MinTime(least)), "{report}");
+    assert!(report.to_string().contains("; stopped after 3s, with more to try; "), "{report}");
+    let runs = program.min_time(Duration::ZERO).run().runs;
+    assert!(report.runs > runs, "{report}");
+}
+
+/// Tasks that each take a lock twice.
+async fn counter(cx: Cx) -> Result<(), Cancelled> {
+    let count = Arc::new(Mutex::new(0));
+    cx.scope(async |s: Scope<Cancelled>| {
+        for _ in 0..4 {
+            let count = count.clone();
+            s.spawn(async move |cx: Cx| {
+                *count.lock(&cx).await? += 1;
+                Ok(())
+            });
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn a_search_with_time_left_is_completed() {
+    let check = check(counter).time(MINUTE);
+    let few = check.clone().min_time(Duration::ZERO).run();
+    let all = check.min_time(MINUTE).run();
+    let grain = |report: &Report| report.proof.map(|proof| proof.grain);
+    assert_eq!((grain(&few), grain(&all)), (Some(Grain::Poll), Some(Grain::Operation)));
+    assert!(few.runs < all.runs && all.stopped.is_none(), "{all}");
+}
+
+#[test]
+fn a_check_with_a_number_of_runs_does_not_continue() {
+    let check = check(rare_number).runs(1000);
+    let [short, long] = [Duration::ZERO, MINUTE].map(|least| check.clone().min_time(least).run());
+    assert_eq!(short.runs, long.runs);
+    assert!(long.failure.is_none() && long.stopped.is_none(), "{long}");
+}
+
+/// Fails if two tasks take turns strictly, thirty times.
+async fn strict_turns(cx: Cx) -> Result<(), Cancelled> {
+    let turns = Arc::new(AtomicU32::new(0));
+    cx.scope(async |s: Scope<Cancelled>| {
+        for me in 0..2 {
+            let turns = turns.clone();
+            s.spawn(async move |cx: Cx| {
+                for _ in 0..15 {
+                    let is_next = turns.load(Relaxed) % 2 == me;
+                    turns.fetch_add(if is_next { 1 } else { 1000 }, Relaxed);
+                    cx.yield_now().await;
+                }
+                Ok(())
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    assert_ne!(turns.load(Relaxed), 30, "in turns");
+    Ok(())
+}
+
+#[test]
+fn the_order_of_workers_is_tried_first() {
+    let program = check(strict_turns);
+    let found = program.run().failure.expect("workers that take turns have this order");
+    assert!(found.run <= 3, "{found}");
+    assert!(found.strategy.starts_with("the order of "), "{found}");
+    let again = program.replay(&found.token).expect("a token").failure.expect("it fails again");
+    assert_eq!(again.failure, found.failure);
+    // A strategy that is chosen has its own orders only.
+    let report = check(strict_turns).how(How::Random).runs(100).run();
+    assert!(report.failure.is_none(), "{report}");
 }

@@ -255,6 +255,16 @@ impl Alarm {
             Alarm::Wake(waker) => guard::wake(waker),
         }
     }
+
+    /// Whether it ends or reports work that takes too long, rather than cancelling it.
+    #[cfg(feature = "lab")]
+    pub(crate) fn enforces(&self) -> bool {
+        match self {
+            Alarm::Deadline(_) => false,
+            Alarm::Grace(alarm) => alarm.enforces(),
+            Alarm::Wake(_) => true,
+        }
+    }
 }
 
 /// The shared part of a runtime.
@@ -427,6 +437,16 @@ impl Core {
         let timer = self.timers.with_wheel(|wheel| wheel?.next_deadline());
         let alarm = self.alarms.with_wheel(|wheel| wheel?.next_deadline());
         timer.into_iter().chain(alarm).min()
+    }
+
+    /// The first deadline after `now` at which a task is ended by force, or reported because it
+    /// takes too long to stop: grace periods, cleanup times, shields and unheeded timeouts.
+    #[cfg(feature = "lab")]
+    pub fn next_enforcement(&self, now: Time) -> Option<Time> {
+        self.alarms.with_wheel(|wheel| {
+            let armed = wheel?.iter().filter(|(deadline, _)| now < *deadline);
+            armed.filter(|(_, token)| token.enforces()).map(|(deadline, _)| deadline).min()
+        })
     }
 
     /// Brings the timers up to a time, and fires none.

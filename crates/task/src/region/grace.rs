@@ -137,6 +137,12 @@ enum Step {
 }
 
 impl GraceAlarm {
+    /// Whether it ends tasks by force, or checks whether their cleanup takes too long.
+    #[cfg(feature = "lab")]
+    pub(crate) fn enforces(&self) -> bool {
+        !matches!(self.step, Step::Cancel { .. })
+    }
+
     pub(crate) fn ring(self) {
         let Some(region) = self.region.upgrade() else { return };
         if !region.lock().graces.take(self.number) {

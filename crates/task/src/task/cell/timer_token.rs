@@ -84,6 +84,15 @@ impl TimerToken {
         }
     }
 
+    /// Whether this is an alarm that ends or reports work that takes too long.
+    #[cfg(feature = "lab")]
+    pub(crate) fn enforces(&self) -> bool {
+        self.as_boxed().is_some_and(|boxed| match &boxed.owner {
+            Owner::Alarm(alarm) => alarm.enforces(),
+            _ => false,
+        })
+    }
+
     /// What is in the box, if there is one.
     fn into_boxed(self) -> Result<Box<Boxed>, Waker> {
         if self.as_boxed().is_none() {
