@@ -76,16 +76,16 @@ pub mod idle;
 mod lane_queue;
 mod lanes;
 mod metrics;
-#[cfg(all(unix, not(loom)))]
+#[cfg(all(any(unix, windows), not(loom)))]
 mod net;
 pub mod parker;
 mod prim;
 mod program;
 mod queue;
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no sockets"))]
 mod reactor;
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 #[path = "reactor/absent.rs"]
 mod reactor;
 pub mod ring;

@@ -224,6 +224,11 @@ pub enum Transport {
     Datagrams,
 }
 
+/// Whether the operating system reports new bytes after a short read or write without an attempt
+/// that would block. True for epoll and kqueue. On Windows, mio polls a socket again only after an
+/// attempt that would block, so clearing the readiness earlier would lose the next event.
+const REPORTS_AFTER_SHORT: bool = cfg!(unix);
+
 /// Systems move no more bytes than this at once, however many are asked for.
 const MOST_BYTES: usize = 0x7fff_f000;
 /// Every system takes as many buffers at once. Where there are more, it may have passed over some.
@@ -238,7 +243,7 @@ impl Transport {
     fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
         // None at all is the end, which stays.
         let is_short = moved > 0 && moved < asked.min(MOST_BYTES);
-        Attempted { output: moved, exhausted: self == Transport::Tcp && is_short }
+        Attempted { output: moved, exhausted: REPORTS_AFTER_SHORT && self == Transport::Tcp && is_short }
     }
 
     /// The same for several buffers, of which the system may have taken only the first ones.
