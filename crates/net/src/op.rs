@@ -243,7 +243,10 @@ impl Transport {
     fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
         // None at all is the end, which stays.
         let is_short = moved > 0 && moved < asked.min(MOST_BYTES);
-        Attempted { output: moved, exhausted: REPORTS_AFTER_SHORT && self == Transport::Tcp && is_short }
+        Attempted {
+            output: moved,
+            exhausted: REPORTS_AFTER_SHORT && self == Transport::Tcp && is_short,
+        }
     }
 
     /// The same for several buffers, of which the system may have taken only the first ones.

@@ -45,10 +45,7 @@ fn abstract_name(_: &SocketAddr) -> Option<PathBuf> {
     None
 }
 
-pub(super) fn listener(
-    shared: &Shared,
-    socket: impl Into<OwnedFd>,
-) -> io::Result<Arc<dyn Socket>> {
+pub(super) fn listener(shared: &Shared, socket: impl Into<OwnedFd>) -> io::Result<Arc<dyn Socket>> {
     shared.register(UnixListener::from_std(socket.into().into()), None)
 }
 
