@@ -450,12 +450,8 @@ pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
     Adaptive, BlockOnError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View, wait,
 };
-#[cfg(feature = "net")]
-pub use asx_net as net;
-#[cfg(feature = "net")]
-pub use asx_net::io;
-#[cfg(all(feature = "net", unix))]
-pub use asx_net::signal;
+#[cfg(all(feature = "net", any(unix, windows)))]
+pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
     AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
     Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,

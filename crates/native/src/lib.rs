@@ -76,17 +76,17 @@ pub mod idle;
 mod lane_queue;
 mod lanes;
 mod metrics;
-#[cfg(all(unix, not(loom)))]
+#[cfg(all(any(unix, windows), not(loom)))]
 mod net;
 mod owner;
 pub mod parker;
 mod prim;
 mod program;
 mod queue;
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no sockets"))]
 mod reactor;
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 #[path = "reactor/absent.rs"]
 mod reactor;
 pub mod ring;

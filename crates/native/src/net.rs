@@ -1,126 +1,153 @@
-//! The network of the operating system: sockets that never block, registered with the reactor.
+//! Sockets of the operating system: non-blocking, registered with the reactor.
 //!
-//! Each is of one of the kinds of [`Io`]. What a kind does not do, listening datagrams say, answers
+//! ```text
+//! Shared: Net  -- listen, connect, .. -->  NetSocket<K: Kind>: Socket
+//!                                            io: K            mio's TcpStream, UdpSocket, ..
+//!                                            registration     its readiness in the reactor
+//! ```
+//!
+//! [`inet`] has the kinds for TCP and UDP, [`unix`] those for unix sockets and foreign descriptors.
+//! A kind leaves out the operations that it does not support: they return
 //! [`Unsupported`](io::ErrorKind::Unsupported).
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+#[cfg(windows)]
+mod console;
+mod inet;
+#[cfg_attr(not(unix), path = "net/no_unix.rs")]
+mod unix;
+
+use std::fmt::Debug;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 
 use asx_runtime::net::{
-    Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, SocketWait,
-    WaitSlot, localhost,
+    Address, BorrowedHandle, Direction, Net, OptionName, OwnedHandle, ReadyEvent, Socket,
+    SocketKind, SocketOption, SocketSetup, SocketWait, WaitSlot, localhost,
 };
 use mio::event::Source;
-use mio::net::{TcpListener, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream};
-use mio::unix::SourceFd;
-use rustix::net::RecvFlags;
+use mio::net::{TcpListener, TcpStream, UdpSocket};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
-use crate::reactor::{About, Reactor, Registration, Role};
+use crate::reactor::{About, Reactor, Registration};
 use crate::shared::Shared;
 
-/// Connections that may wait to be accepted, unless that is set.
+/// Connections that may wait to be accepted, unless the backlog is set.
 const BACKLOG: u32 = 1024;
 
-/// A socket of the operating system.
-#[derive(Debug)]
-enum Io {
-    TcpListener(TcpListener),
-    TcpStream(TcpStream),
-    Udp(UdpSocket),
-    UnixListener(UnixListener),
-    UnixStream(UnixStream),
-    UnixDatagram(UnixDatagram),
-    /// Somebody else's descriptor, which is watched.
-    Watched(i32),
-}
+/// One kind of socket. Methods with a body are refused by the kinds that do not override them.
+trait Kind: Source + Debug + Send + Sync + Sized + 'static {
+    /// The operating system's socket; `None` for a descriptor that is only watched.
+    fn handle(&self) -> Option<BorrowedHandle<'_>>;
 
-impl Io {
-    fn source(&mut self, f: impl FnOnce(&mut dyn Source) -> io::Result<()>) -> io::Result<()> {
-        match self {
-            Io::TcpListener(io) => f(io),
-            Io::TcpStream(io) => f(io),
-            Io::Udp(io) => f(io),
-            Io::UnixListener(io) => f(io),
-            Io::UnixStream(io) => f(io),
-            Io::UnixDatagram(io) => f(io),
-            Io::Watched(fd) => f(&mut SourceFd(fd)),
-        }
-    }
-
-    /// The number of its descriptor.
+    /// The number that identifies the descriptor in the reactor, or -1 where descriptors cannot be
+    /// registered twice.
     fn number(&self) -> i32 {
-        match self {
-            Io::Watched(fd) => *fd,
-            io => io.fd().map_or(-1, |fd| fd.as_raw_fd()),
-        }
+        self.handle().map_or(-1, raw_number)
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Io::TcpListener(io) => Some(io.as_fd()),
-            Io::TcpStream(io) => Some(io.as_fd()),
-            Io::Udp(io) => Some(io.as_fd()),
-            Io::UnixListener(io) => Some(io.as_fd()),
-            Io::UnixStream(io) => Some(io.as_fd()),
-            Io::UnixDatagram(io) => Some(io.as_fd()),
-            Io::Watched(_) => None,
-        }
+    /// The description for dumps; `to` is the peer of a socket that is connecting.
+    fn about(&self, to: Option<&Address>) -> Option<About>;
+
+    /// True if closing the descriptor may leave the registration in place, because other
+    /// descriptors of the same socket can exist.
+    const IS_SHARED: bool = false;
+
+    fn read(&self, _buffer: &mut [u8]) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    fn read_vectored(&self, _buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    fn peek(&self, _buffer: &mut [u8]) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    fn write(&self, _buffer: &[u8]) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    fn write_vectored(&self, _buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    /// Accepts a connection and registers it with the listener's reactor.
+    fn accept(&self, _reactor: &Arc<Reactor>) -> io::Result<(Arc<dyn Socket>, Address)> {
+        Err(unsupported())
+    }
+
+    fn recv_from(&self, _buffer: &mut [u8]) -> io::Result<(usize, Address)> {
+        Err(unsupported())
+    }
+
+    fn send_to(&self, _buffer: &[u8], _to: &Address) -> io::Result<usize> {
+        Err(unsupported())
+    }
+
+    fn connect_to(&self, _to: &Address) -> io::Result<()> {
+        Err(unsupported())
+    }
+
+    fn shutdown(&self, _how: Shutdown) -> io::Result<()> {
+        Err(unsupported())
+    }
+
+    fn local_address(&self) -> io::Result<Address> {
+        Err(unsupported())
+    }
+
+    fn peer_address(&self) -> io::Result<Address> {
+        Err(io::ErrorKind::NotConnected.into())
     }
 }
 
-/// A socket that is registered.
+/// A registered socket.
 #[derive(Debug)]
-struct NetSocket {
-    io: Io,
+struct NetSocket<K: Kind> {
+    io: K,
     registration: Registration,
-    /// Somebody else may have a descriptor of the same socket: to close this one need not end the
-    /// registration.
+    /// True if other descriptors of the socket may exist: closing this one may leave the
+    /// registration in place.
     is_shared: AtomicBool,
 }
 
-impl NetSocket {
-    /// Registers a socket: whether it is the only one.
+impl<K: Kind> NetSocket<K> {
+    /// Registers a socket. The flag of the result is true if it is the only registered socket.
     fn new(
-        mut io: Io,
+        mut io: K,
         about: Option<About>,
         reactor: &Arc<Reactor>,
-    ) -> io::Result<(Arc<NetSocket>, bool)> {
-        let fd = io.number();
-        let mut registered = None;
-        io.source(|source| {
-            registered = Some(reactor.register(source, fd, about)?);
-            Ok(())
-        })?;
-        let (registration, is_first) = registered.ok_or(io::ErrorKind::Other)?;
-        let is_shared = AtomicBool::new(matches!(io, Io::Watched(_)));
+    ) -> io::Result<(Arc<NetSocket<K>>, bool)> {
+        let number = io.number();
+        let (registration, is_first) = reactor.register(&mut io, number, about)?;
+        let is_shared = AtomicBool::new(K::IS_SHARED);
         Ok((Arc::new(NetSocket { io, registration, is_shared }), is_first))
     }
 
-    /// Calls `f` with the socket, for its settings.
+    /// Calls `f` with the socket for its options.
     fn with_socket<R>(&self, f: impl FnOnce(&socket2::Socket) -> io::Result<R>) -> io::Result<R> {
-        let fd = self.io.fd().ok_or_else(unsupported)?;
-        f(&SockRef::from(&fd))
+        let handle = self.io.handle().ok_or_else(unsupported)?;
+        f(&SockRef::from(&handle))
+    }
+
+    fn is_v6(&self) -> bool {
+        let address = self.io.local_address().ok().and_then(|address| address.inet());
+        address.is_some_and(|address| address.is_ipv6())
     }
 }
 
-impl Drop for NetSocket {
+impl<K: Kind> Drop for NetSocket<K> {
     fn drop(&mut self) {
-        // Else the close ends it, which saves a call. A child that was forked and has not begun its
-        // program yet may keep it for a moment: what is told of it then finds no tenant.
+        // Otherwise the close ends the registration, which saves a system call. A forked child that
+        // has not called exec yet may keep the socket open for a moment: events then find no tenant.
         if *self.is_shared.get_mut() {
-            let fd = self.io.number();
-            let registration = &self.registration;
-            let _ = self.io.source(|source| {
-                registration.deregister(source, fd);
-                Ok(())
-            });
+            let number = self.io.number();
+            self.registration.deregister(&mut self.io, number);
         }
     }
 }
@@ -129,24 +156,19 @@ fn unsupported() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-fn unix_address(address: &std::os::unix::net::SocketAddr) -> Address {
-    Address::Unix(address.as_pathname().map(Path::to_path_buf).or_else(|| abstract_name(address)))
+#[cfg(unix)]
+fn raw_number(handle: BorrowedHandle<'_>) -> i32 {
+    std::os::fd::AsRawFd::as_raw_fd(&handle)
 }
 
-/// A name that is not in the file system, with the zero byte by which it is bound.
-#[cfg(target_os = "linux")]
-fn abstract_name(address: &std::os::unix::net::SocketAddr) -> Option<PathBuf> {
-    use std::os::{linux::net::SocketAddrExt as _, unix::ffi::OsStringExt as _};
-    let name = [b"\0", address.as_abstract_name()?].concat();
-    Some(PathBuf::from(std::ffi::OsString::from_vec(name)))
+/// Windows sockets are registered by ownership: dropping mio's socket ends the registration, also
+/// when a duplicate of the socket exists.
+#[cfg(windows)]
+fn raw_number(_: BorrowedHandle<'_>) -> i32 {
+    -1
 }
 
-#[cfg(not(target_os = "linux"))]
-fn abstract_name(_: &std::os::unix::net::SocketAddr) -> Option<PathBuf> {
-    None
-}
-
-impl Socket for NetSocket {
+impl<K: Kind> Socket for NetSocket<K> {
     fn poll_ready(
         &self,
         direction: Direction,
@@ -169,107 +191,43 @@ impl Socket for NetSocket {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &self.io {
-            Io::TcpStream(io) => (&*io).read(buffer),
-            Io::UnixStream(io) => (&*io).read(buffer),
-            Io::Udp(io) => io.recv(buffer),
-            Io::UnixDatagram(io) => io.recv(buffer),
-            _ => Err(unsupported()),
-        }
+        self.io.read(buffer)
     }
 
     fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        match &self.io {
-            Io::TcpStream(io) => (&*io).read_vectored(buffers),
-            Io::UnixStream(io) => (&*io).read_vectored(buffers),
-            _ => Err(unsupported()),
-        }
+        self.io.read_vectored(buffers)
     }
 
     fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &self.io {
-            Io::TcpStream(io) => io.peek(buffer),
-            Io::Udp(io) => io.peek(buffer),
-            Io::UnixStream(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
-            Io::UnixDatagram(io) => Ok(rustix::net::recv(io, buffer, RecvFlags::PEEK)?.0),
-            _ => Err(unsupported()),
-        }
+        self.io.peek(buffer)
     }
 
     fn write(&self, buffer: &[u8]) -> io::Result<usize> {
-        match &self.io {
-            Io::TcpStream(io) => (&*io).write(buffer),
-            Io::UnixStream(io) => (&*io).write(buffer),
-            Io::Udp(io) => io.send(buffer),
-            Io::UnixDatagram(io) => io.send(buffer),
-            _ => Err(unsupported()),
-        }
+        self.io.write(buffer)
     }
 
     fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &self.io {
-            Io::TcpStream(io) => (&*io).write_vectored(buffers),
-            Io::UnixStream(io) => (&*io).write_vectored(buffers),
-            _ => Err(unsupported()),
-        }
+        self.io.write_vectored(buffers)
     }
 
     fn accept(&self) -> io::Result<(Arc<dyn Socket>, Address)> {
-        let (io, from) = match &self.io {
-            Io::TcpListener(io) => {
-                let (stream, from) = io.accept()?;
-                (Io::TcpStream(stream), Address::Inet(from))
-            }
-            Io::UnixListener(io) => {
-                let (stream, from) = io.accept()?;
-                (Io::UnixStream(stream), unix_address(&from))
-            }
-            _ => return Err(unsupported()),
-        };
-        let about = About::Socket(Role::Connection, from.clone());
-        // Not the first: the one that listens is registered.
-        let (socket, _) = NetSocket::new(io, Some(about), self.registration.reactor())?;
-        Ok((socket, from))
+        self.io.accept(self.registration.reactor())
     }
 
     fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, Address)> {
-        match &self.io {
-            Io::Udp(io) => io.recv_from(buffer).map(|(count, from)| (count, from.into())),
-            Io::UnixDatagram(io) => {
-                io.recv_from(buffer).map(|(count, from)| (count, unix_address(&from)))
-            }
-            _ => Err(unsupported()),
-        }
+        self.io.recv_from(buffer)
     }
 
     fn send_to(&self, buffer: &[u8], to: &Address) -> io::Result<usize> {
-        match (&self.io, to) {
-            (Io::Udp(io), Address::Inet(to)) => io.send_to(buffer, *to),
-            // The standard library knows no names with a zero byte here.
-            (Io::UnixDatagram(io), Address::Unix(Some(_))) => {
-                SockRef::from(io).send_to(buffer, &name_of(to)?)
-            }
-            _ => Err(unsupported()),
-        }
+        self.io.send_to(buffer, to)
     }
 
     fn connect_to(&self, to: &Address) -> io::Result<()> {
-        match (&self.io, to) {
-            (Io::Udp(io), Address::Inet(to)) => io.connect(*to),
-            (Io::UnixDatagram(io), Address::Unix(Some(_))) => {
-                SockRef::from(io).connect(&name_of(to)?)
-            }
-            _ => Err(unsupported()),
-        }
+        self.io.connect_to(to)
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        match &self.io {
-            Io::TcpStream(io) => io.shutdown(how),
-            Io::UnixStream(io) => io.shutdown(how),
-            Io::UnixDatagram(io) => io.shutdown(how),
-            _ => Err(unsupported()),
-        }?;
+        self.io.shutdown(how)?;
         if how != Shutdown::Read {
             self.registration.end_write();
         }
@@ -277,25 +235,11 @@ impl Socket for NetSocket {
     }
 
     fn local_address(&self) -> io::Result<Address> {
-        match &self.io {
-            Io::TcpListener(io) => io.local_addr().map(Address::Inet),
-            Io::TcpStream(io) => io.local_addr().map(Address::Inet),
-            Io::Udp(io) => io.local_addr().map(Address::Inet),
-            Io::UnixListener(io) => io.local_addr().map(|at| unix_address(&at)),
-            Io::UnixStream(io) => io.local_addr().map(|at| unix_address(&at)),
-            Io::UnixDatagram(io) => io.local_addr().map(|at| unix_address(&at)),
-            Io::Watched(_) => Err(unsupported()),
-        }
+        self.io.local_address()
     }
 
     fn peer_address(&self) -> io::Result<Address> {
-        match &self.io {
-            Io::TcpStream(io) => io.peer_addr().map(Address::Inet),
-            Io::Udp(io) => io.peer_addr().map(Address::Inet),
-            Io::UnixStream(io) => io.peer_addr().map(|at| unix_address(&at)),
-            Io::UnixDatagram(io) => io.peer_addr().map(|at| unix_address(&at)),
-            _ => Err(io::ErrorKind::NotConnected.into()),
-        }
+        self.io.peer_address()
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
@@ -303,7 +247,7 @@ impl Socket for NetSocket {
     }
 
     fn set_option(&self, option: SocketOption) -> io::Result<()> {
-        self.with_socket(|socket| set_option(socket, option))
+        self.with_socket(|socket| set_option(socket, option, || self.is_v6()))
     }
 
     fn option(&self, name: OptionName) -> io::Result<SocketOption> {
@@ -311,8 +255,9 @@ impl Socket for NetSocket {
             Ok(match name {
                 OptionName::NoDelay => SocketOption::NoDelay(socket.tcp_nodelay()?),
                 OptionName::ReuseAddress => SocketOption::ReuseAddress(socket.reuse_address()?),
+                #[cfg(unix)]
                 OptionName::ReusePort => SocketOption::ReusePort(socket.reuse_port()?),
-                OptionName::Ttl if is_v6(socket)? => SocketOption::Ttl(socket.unicast_hops_v6()?),
+                OptionName::Ttl if self.is_v6() => SocketOption::Ttl(socket.unicast_hops_v6()?),
                 OptionName::Ttl => SocketOption::Ttl(socket.ttl_v4()?),
                 OptionName::Linger => SocketOption::Linger(socket.linger()?),
                 OptionName::RecvBuffer => SocketOption::RecvBuffer(socket.recv_buffer_size()?),
@@ -325,23 +270,24 @@ impl Socket for NetSocket {
         })
     }
 
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
+    fn handle(&self) -> Option<BorrowedHandle<'_>> {
         self.is_shared.store(true, Relaxed);
-        self.io.fd()
+        self.io.handle()
     }
 }
 
-fn is_v6(socket: &socket2::Socket) -> io::Result<bool> {
-    Ok(socket.domain()? == Domain::IPV6)
-}
-
-fn set_option(socket: &socket2::Socket, option: SocketOption) -> io::Result<()> {
+fn set_option(
+    socket: &socket2::Socket,
+    option: SocketOption,
+    is_v6: impl FnOnce() -> bool,
+) -> io::Result<()> {
     option.check()?;
     match option {
         SocketOption::NoDelay(on) => socket.set_tcp_nodelay(on),
         SocketOption::ReuseAddress(on) => socket.set_reuse_address(on),
+        #[cfg(unix)]
         SocketOption::ReusePort(on) => socket.set_reuse_port(on),
-        SocketOption::Ttl(hops) if is_v6(socket)? => socket.set_unicast_hops_v6(hops),
+        SocketOption::Ttl(hops) if is_v6() => socket.set_unicast_hops_v6(hops),
         SocketOption::Ttl(hops) => socket.set_ttl_v4(hops),
         SocketOption::Linger(time) => socket.set_linger(time.map(SocketOption::whole_seconds)),
         SocketOption::RecvBuffer(bytes) => socket.set_recv_buffer_size(bytes),
@@ -353,113 +299,97 @@ fn set_option(socket: &socket2::Socket, option: SocketOption) -> io::Result<()> 
     }
 }
 
-/// An address as the system takes it.
+/// Converts an address to the form of the operating system.
 fn name_of(address: &Address) -> io::Result<SockAddr> {
     address.check()?;
     match address {
         Address::Inet(at) => Ok(SockAddr::from(*at)),
-        Address::Unix(path) => SockAddr::unix(path.as_deref().unwrap_or(Path::new(""))),
+        Address::Unix(path) => unix::name(path.as_deref()),
     }
 }
 
-/// A socket for an address, with its settings, that does not block.
+/// Creates a non-blocking socket for an address and applies the options.
 fn open(
     address: &Address,
     kind: Type,
     setup: &SocketSetup,
 ) -> io::Result<(socket2::Socket, SockAddr)> {
-    let domain = match address {
-        Address::Inet(at) => Domain::for_address(*at),
-        Address::Unix(_) => Domain::UNIX,
-    };
     let name = name_of(address)?;
-    let protocol = match address {
-        Address::Inet(_) if kind == Type::STREAM => Some(Protocol::TCP),
-        Address::Inet(_) => Some(Protocol::UDP),
-        Address::Unix(_) => None,
+    let (domain, protocol) = match address {
+        Address::Inet(at) if kind == Type::STREAM => {
+            (Domain::for_address(*at), Some(Protocol::TCP))
+        }
+        Address::Inet(at) => (Domain::for_address(*at), Some(Protocol::UDP)),
+        Address::Unix(_) => (Domain::UNIX, None),
     };
     let socket = socket2::Socket::new(domain, kind, protocol)?;
-    setup.options.iter().try_for_each(|option| set_option(&socket, *option))?;
+    let is_v6 = || domain == Domain::IPV6;
+    setup.options.iter().try_for_each(|option| set_option(&socket, *option, is_v6))?;
     socket.set_nonblocking(true)?;
     Ok((socket, name))
 }
 
-fn connect(to: &Address, setup: &SocketSetup) -> io::Result<Io> {
+fn connect(to: &Address, setup: &SocketSetup) -> io::Result<socket2::Socket> {
     let (socket, name) = open(to, Type::STREAM, setup)?;
     if let Some(local) = &setup.local {
         socket.bind(&name_of(local)?)?;
     }
     match socket.connect(&name) {
-        Err(error)
-            if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+        Err(error) if is_connecting(&error) => {}
         connected => connected?,
     }
-    Ok(match to {
-        Address::Inet(_) => Io::TcpStream(TcpStream::from_std(socket.into())),
-        Address::Unix(_) => Io::UnixStream(UnixStream::from_std(OwnedFd::from(socket).into())),
-    })
+    Ok(socket)
 }
 
-fn listen(at: &Address, setup: &SocketSetup) -> io::Result<Io> {
+/// Whether the error of a non-blocking connect says that the attempt has begun.
+fn is_connecting(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    let begun = error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error());
+    #[cfg(windows)]
+    let begun = error.kind() == io::ErrorKind::WouldBlock;
+    begun
+}
+
+fn listen(at: &Address, setup: &SocketSetup) -> io::Result<socket2::Socket> {
     let (socket, name) = open(at, Type::STREAM, setup)?;
     let is_set = |option: &SocketOption| matches!(option, SocketOption::ReuseAddress(_));
-    if matches!(at, Address::Inet(_)) && !setup.options.iter().any(is_set) {
-        // As std does: a server that starts again need not wait for old connections.
+    // As in the standard library: a restarted server need not wait for old connections. On Windows
+    // that is the default, and the option would let other processes take over the port.
+    if cfg!(unix) && matches!(at, Address::Inet(_)) && !setup.options.iter().any(is_set) {
         socket.set_reuse_address(true)?;
     }
     socket.bind(&name)?;
     socket.listen(i32::try_from(setup.backlog.unwrap_or(BACKLOG)).unwrap_or(i32::MAX))?;
-    Ok(match at {
-        Address::Inet(_) => Io::TcpListener(TcpListener::from_std(socket.into())),
-        Address::Unix(_) => Io::UnixListener(UnixListener::from_std(OwnedFd::from(socket).into())),
-    })
+    Ok(socket)
 }
 
-fn datagrams(at: &Address, setup: &SocketSetup) -> io::Result<Io> {
-    // One that only sends needs no name.
-    if matches!(at, Address::Unix(None)) {
-        return Ok(Io::UnixDatagram(UnixDatagram::unbound()?));
+/// Prepares a socket that was created elsewhere, after a check that it is of this type and that its
+/// address, as far as it has one, is of this family.
+fn check_adopted(
+    socket: OwnedHandle,
+    kind: Type,
+    is_family: fn(&SockAddr) -> bool,
+) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::from(socket);
+    let has_family = socket.local_addr().map_or(true, |address| is_family(&address));
+    if socket.r#type()? != kind || !has_family {
+        let text = "the socket is not of the expected kind";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
-    let (socket, name) = open(at, Type::DGRAM, setup)?;
-    socket.bind(&name)?;
-    Ok(match at {
-        Address::Inet(_) => Io::Udp(UdpSocket::from_std(socket.into())),
-        Address::Unix(_) => Io::UnixDatagram(UnixDatagram::from_std(OwnedFd::from(socket).into())),
-    })
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
-/// What a socket of somebody else's is.
-fn adopt(fd: OwnedFd) -> io::Result<Io> {
-    let socket = socket2::Socket::from(fd);
-    let is_unix = socket.domain()? == Domain::UNIX;
-    let kind = socket.r#type()?;
-    let listens = kind == Type::STREAM && socket.is_listener()?;
-    socket.set_nonblocking(true)?;
-    Ok(match (is_unix, kind, listens) {
-        (false, Type::STREAM, true) => Io::TcpListener(TcpListener::from_std(socket.into())),
-        (false, Type::STREAM, false) => Io::TcpStream(TcpStream::from_std(socket.into())),
-        (false, Type::DGRAM, _) => Io::Udp(UdpSocket::from_std(socket.into())),
-        (true, Type::STREAM, true) => {
-            Io::UnixListener(UnixListener::from_std(OwnedFd::from(socket).into()))
-        }
-        (true, Type::STREAM, false) => {
-            Io::UnixStream(UnixStream::from_std(OwnedFd::from(socket).into()))
-        }
-        (true, Type::DGRAM, _) => {
-            Io::UnixDatagram(UnixDatagram::from_std(OwnedFd::from(socket).into()))
-        }
-        _ => return Err(unsupported()),
-    })
+/// The same for a socket with an internet address.
+fn check_inet(socket: OwnedHandle, kind: Type) -> io::Result<socket2::Socket> {
+    check_adopted(socket, kind, |address| address.as_socket().is_some())
 }
 
 impl Shared {
-    /// Registers a socket, which connects to this peer if one is named. Workers may be parked where
-    /// they would not see its events: one is told.
-    fn register(&self, io: Io, to: Option<&Address>) -> io::Result<Arc<dyn Socket>> {
-        let about = match &io {
-            Io::Watched(fd) => Some(About::Descriptor(*fd)),
-            io => address_of(io, to).map(|(role, address)| About::Socket(role, address)),
-        };
+    /// Registers a socket; `to` is the peer of a socket that is connecting. Workers may be parked
+    /// outside the reactor when the first socket is registered, so one is notified.
+    fn register<K: Kind>(&self, io: K, to: Option<&Address>) -> io::Result<Arc<dyn Socket>> {
+        let about = io.about(to);
         let (socket, is_first) = NetSocket::new(io, about, &self.reactor)?;
         if is_first {
             self.idle.notify_remote();
@@ -468,33 +398,34 @@ impl Shared {
     }
 }
 
-/// What dumps tell of a socket, which connects to this peer if one is named.
-fn address_of(io: &Io, to: Option<&Address>) -> Option<(Role, Address)> {
-    let peer = |known: io::Result<Address>| to.cloned().or_else(|| known.ok());
-    let (role, address) = match io {
-        Io::TcpListener(io) => (Role::Listener, io.local_addr().map(Address::Inet).ok()),
-        Io::Udp(io) => (Role::Datagrams, io.local_addr().map(Address::Inet).ok()),
-        Io::TcpStream(_) if to.is_some() => (Role::Connecting, to.cloned()),
-        Io::TcpStream(io) => (Role::Connection, peer(io.peer_addr().map(Address::Inet))),
-        Io::UnixListener(io) => (Role::Listener, io.local_addr().map(|at| unix_address(&at)).ok()),
-        Io::UnixDatagram(io) => (Role::Datagrams, io.local_addr().map(|at| unix_address(&at)).ok()),
-        Io::UnixStream(io) => (Role::Connection, peer(io.peer_addr().map(|at| unix_address(&at)))),
-        Io::Watched(_) => return None,
-    };
-    Some((role, address?))
-}
-
 impl Net for Shared {
     fn listen(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(listen(at, setup)?, None)
+        let socket = listen(at, setup)?;
+        match at {
+            Address::Inet(_) => self.register(TcpListener::from_std(socket.into()), None),
+            Address::Unix(_) => unix::listener(self, socket),
+        }
     }
 
     fn connect(&self, to: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(connect(to, setup)?, Some(to))
+        let socket = connect(to, setup)?;
+        match to {
+            Address::Inet(_) => self.register(TcpStream::from_std(socket.into()), Some(to)),
+            Address::Unix(_) => unix::stream(self, socket, Some(to)),
+        }
     }
 
     fn datagrams(&self, at: &Address, setup: &SocketSetup) -> io::Result<Arc<dyn Socket>> {
-        self.register(datagrams(at, setup)?, None)
+        // A socket that only sends needs no name.
+        if matches!(at, Address::Unix(None)) {
+            return unix::unbound_datagrams(self);
+        }
+        let (socket, name) = open(at, Type::DGRAM, setup)?;
+        socket.bind(&name)?;
+        match at {
+            Address::Inet(_) => self.register(UdpSocket::from_std(socket.into()), None),
+            Address::Unix(_) => unix::datagrams(self, socket),
+        }
     }
 
     fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -509,26 +440,49 @@ impl Net for Shared {
         self.reactor.waits()
     }
 
-    fn stream_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
-        let (one, other) = UnixStream::pair()?;
-        let one = self.register(Io::UnixStream(one), None)?;
-        Ok([one, self.register(Io::UnixStream(other), None)?])
-    }
-
-    fn datagram_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
-        let (one, other) = UnixDatagram::pair()?;
-        let one = self.register(Io::UnixDatagram(one), None)?;
-        Ok([one, self.register(Io::UnixDatagram(other), None)?])
-    }
-
-    fn watch(&self, fd: BorrowedFd<'_>) -> io::Result<Arc<dyn Socket>> {
-        self.register(Io::Watched(fd.as_raw_fd()), None)
-    }
-
-    fn adopt(&self, fd: OwnedFd) -> io::Result<Arc<dyn Socket>> {
-        let socket = self.register(adopt(fd)?, None)?;
-        // Whoever made it may have another descriptor of it: to hand this one out says so.
-        let _ = socket.fd();
+    fn adopt(&self, kind: SocketKind, socket: OwnedHandle) -> io::Result<Arc<dyn Socket>> {
+        let socket = match kind {
+            SocketKind::TcpListener => {
+                let socket = check_inet(socket, Type::STREAM)?;
+                self.register(TcpListener::from_std(socket.into()), None)
+            }
+            SocketKind::TcpStream => {
+                let socket = check_inet(socket, Type::STREAM)?;
+                self.register(TcpStream::from_std(socket.into()), None)
+            }
+            SocketKind::Udp => {
+                let socket = check_inet(socket, Type::DGRAM)?;
+                self.register(UdpSocket::from_std(socket.into()), None)
+            }
+            #[cfg(unix)]
+            kind => unix::adopt(self, kind, socket),
+        }?;
+        // The creator may have other descriptors of it: handing this one out records that.
+        let _ = socket.handle();
         Ok(socket)
+    }
+
+    #[cfg(unix)]
+    fn stream_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        unix::stream_pair(self)
+    }
+
+    #[cfg(unix)]
+    fn datagram_pair(&self) -> io::Result<[Arc<dyn Socket>; 2]> {
+        unix::datagram_pair(self)
+    }
+
+    #[cfg(unix)]
+    fn watch(&self, fd: BorrowedHandle<'_>) -> io::Result<Arc<dyn Socket>> {
+        unix::watch(self, fd)
+    }
+
+    #[cfg(windows)]
+    fn on_console_event(
+        &self,
+        event: asx_runtime::net::ConsoleEvent,
+        notify: asx_runtime::net::ConsoleNotify,
+    ) -> io::Result<()> {
+        console::register(event, notify)
     }
 }

@@ -383,8 +383,11 @@ mod tests {
         reactor: &Arc<Reactor>,
         socket: &mut mio::net::TcpStream,
     ) -> io::Result<(Registration, bool)> {
-        let fd = std::os::fd::AsRawFd::as_raw_fd(socket);
-        reactor.register(socket, fd, None)
+        #[cfg(unix)]
+        let number = std::os::fd::AsRawFd::as_raw_fd(socket);
+        #[cfg(windows)]
+        let number = -1;
+        reactor.register(socket, number, None)
     }
 
     /// Waits until there is an event for a socket, and wakes.

@@ -363,7 +363,7 @@ unsafe impl Host for Shared {
         };
     }
 
-    #[cfg(all(unix, not(loom)))]
+    #[cfg(all(any(unix, windows), not(loom)))]
     fn net(&self) -> Option<&dyn asx_runtime::net::Net> {
         Some(self)
     }

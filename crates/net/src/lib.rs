@@ -95,12 +95,13 @@
 //!
 //! # Where it works
 //!
-//! Wherever the host of the runtime has a network ([`asx_runtime::net::Net`]): on threads it is
-//! that of the operating system. Where there is none, what makes a socket answers
-//! [`Unsupported`](std::io::ErrorKind::Unsupported). On wasm the crate is empty.
+//! On Unix and Windows, with every host that has a network ([`asx_runtime::net::Net`]). The native
+//! host uses the sockets of the operating system, the lab simulates a network. With any other host,
+//! creating a socket fails with [`Unsupported`](std::io::ErrorKind::Unsupported). On wasm the crate
+//! is empty. Items that exist on some systems only have a line "Available on ..".
 
 #![forbid(unsafe_code)]
-#![cfg(not(any(loom, target_family = "wasm")))]
+#![cfg(all(any(unix, windows), not(loom)))]
 
 mod bound;
 #[cfg(unix)]
@@ -110,7 +111,6 @@ mod lookup;
 pub mod op;
 mod options;
 mod serve;
-#[cfg(unix)]
 pub mod signal;
 mod split;
 mod tcp;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Net, Opening, OptionName, Socket, SocketOption, SocketSetup};
+use asx_runtime::net::{
+    Address, Net, Opening, OptionName, OwnedHandle, Socket, SocketKind, SocketOption, SocketSetup,
+};
 
 use crate::io::{Error, Result};
 use crate::lookup::{ToSocketAddrs, network, resolve};
@@ -20,7 +22,7 @@ use crate::{TcpListener, TcpStream, UdpSocket};
 /// use asx::{Cx, io};
 ///
 /// async fn listen(cx: &Cx) -> io::Result<TcpListener> {
-///     SocketBuilder::new().backlog(4096).reuse_port(true).listen(cx, "127.0.0.1:8080").await
+///     SocketBuilder::new().backlog(4096).recv_buffer(65_536).listen(cx, "127.0.0.1:8080").await
 /// }
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -45,12 +47,16 @@ impl SocketBuilder {
         self.option(SocketOption::NoDelay(on))
     }
 
-    /// The address may be bound again while connections of an earlier socket linger.
+    /// Allows the address to be bound while connections of an earlier socket linger
+    /// (`SO_REUSEADDR`). On Windows this lets another process take over a port in use, so listeners
+    /// set it by default on Unix only.
     pub fn reuse_address(self, on: bool) -> SocketBuilder {
         self.option(SocketOption::ReuseAddress(on))
     }
 
-    /// Several sockets may be bound to the address; the system shares the work out.
+    /// Allows several sockets to be bound to the same address (`SO_REUSEPORT`). On Linux the kernel
+    /// distributes connections and datagrams among them; macOS does not. Available on Unix.
+    #[cfg(unix)]
     pub fn reuse_port(self, on: bool) -> SocketBuilder {
         self.option(SocketOption::ReusePort(on))
     }
@@ -178,10 +184,13 @@ pub(crate) async fn connect_one(
     Ok(socket)
 }
 
-/// Makes a socket of one that was made elsewhere.
-#[cfg(unix)]
-pub(crate) fn adopt(cx: &Cx, fd: std::os::fd::OwnedFd) -> std::io::Result<Arc<dyn Socket>> {
-    Ok(cx.adopt_socket(network(cx)?.adopt(fd)?))
+/// Takes over a socket that was created elsewhere.
+pub(crate) fn adopt(
+    cx: &Cx,
+    kind: SocketKind,
+    socket: impl Into<OwnedHandle>,
+) -> std::io::Result<Arc<dyn Socket>> {
+    Ok(cx.adopt_socket(network(cx)?.adopt(kind, socket.into())?))
 }
 
 /// A host answered with another setting than it was asked for.

@@ -87,7 +87,7 @@ impl AcceptFailure {
         }
     }
 
-    /// What std has no kind for.
+    /// Errors that the standard library has no kind for.
     #[cfg(unix)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         match number {
@@ -101,9 +101,15 @@ impl AcceptFailure {
         }
     }
 
-    #[cfg(not(unix))]
-    fn of_number(_: Option<i32>) -> AcceptFailure {
-        AcceptFailure::Fatal
+    /// Errors that the standard library has no kind for.
+    #[cfg(windows)]
+    fn of_number(number: Option<i32>) -> AcceptFailure {
+        const WSAEMFILE: i32 = 10_024;
+        const WSAENOBUFS: i32 = 10_055;
+        match number {
+            Some(WSAEMFILE | WSAENOBUFS) => AcceptFailure::Exhausted,
+            _ => AcceptFailure::Fatal,
+        }
     }
 }
 

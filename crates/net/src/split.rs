@@ -7,7 +7,7 @@ use std::net::Shutdown;
 use std::sync::Arc;
 
 use asx_runtime::Cx;
-use asx_runtime::net::Socket;
+use asx_runtime::net::{OwnedHandle, Socket};
 
 use crate::bound::Bound;
 use crate::io::{self, Result, WriteAllError};
@@ -100,11 +100,10 @@ pub(crate) fn end_write(socket: &Arc<dyn Socket>) -> Result<()> {
     }
 }
 
-/// A descriptor of the socket for somebody else.
-#[cfg(unix)]
-pub(crate) fn own_descriptor(socket: &Arc<dyn Socket>) -> std::io::Result<std::os::fd::OwnedFd> {
-    let none = || std::io::Error::new(ErrorKind::Unsupported, "the socket has no descriptor");
-    socket.fd().ok_or_else(none)?.try_clone_to_owned()
+/// Duplicates the socket of the operating system.
+pub(crate) fn duplicate(socket: &Arc<dyn Socket>) -> std::io::Result<OwnedHandle> {
+    let none = || std::io::Error::new(ErrorKind::Unsupported, "the socket is simulated");
+    socket.handle().ok_or_else(none)?.try_clone_to_owned()
 }
 
 pub(crate) fn halves<S: SocketStream>(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Socket, SocketOption};
+use asx_runtime::net::{Socket, SocketKind, SocketOption};
 
 use crate::bound::Bound;
 use crate::io::{self, Duplex, Result, WriteAllError};
@@ -89,30 +89,29 @@ impl TcpListener {
         self.socket.set_option(SocketOption::Ttl(hops))
     }
 
-    /// A listener that was made elsewhere.
+    /// Takes over a listener that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// The host does not know such sockets.
-    #[cfg(unix)]
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, whose network is simulated.
     pub fn from_std(cx: &Cx, listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
-        options::adopt(cx, listener.into()).map(TcpListener::of)
+        options::adopt(cx, SocketKind::TcpListener, listener).map(TcpListener::of)
     }
 
-    /// The listener for other code, of which the operations do not block: call `set_nonblocking`
-    /// for one that does. It is closed when all handles of it are; whether operations
-    /// block is the same for all of them, so leave that as it is while there are others.
+    /// Returns the listener as one of the standard library. It stays in non-blocking mode: call
+    /// `set_nonblocking(false)` for blocking calls. The mode applies to all handles of the socket,
+    /// so change it only when no other handle is in use. The socket is closed when all its handles
+    /// are dropped.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
-    #[cfg(unix)]
     pub fn into_std(self) -> std::io::Result<std::net::TcpListener> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the file descriptor, or `None` in the lab. Available on Unix.
     #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 
@@ -343,30 +342,30 @@ impl TcpStream {
     }
 }
 
-/// To and from std.
-#[cfg(unix)]
+/// Conversions from and to the standard library.
 impl TcpStream {
-    /// A connection that was made elsewhere.
+    /// Takes over a connection that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// The host does not know such sockets.
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, whose network is simulated.
     pub fn from_std(cx: &Cx, stream: std::net::TcpStream) -> std::io::Result<TcpStream> {
-        options::adopt(cx, stream.into()).map(TcpStream::of)
+        options::adopt(cx, SocketKind::TcpStream, stream).map(TcpStream::of)
     }
 
-    /// The connection for other code, of which the operations do not block: call `set_nonblocking`
-    /// for one that does.
+    /// Returns the connection as one of the standard library. It stays in non-blocking mode: call
+    /// `set_nonblocking(false)` for blocking calls.
     ///
     /// # Errors
-    /// [`Unsupported`](std::io::ErrorKind::Unsupported) if the host's sockets are not those of an
-    /// operating system; or there is no descriptor to spare.
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, or the error of the operating
+    /// system if the socket cannot be duplicated.
     pub fn into_std(self) -> std::io::Result<std::net::TcpStream> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the file descriptor, or `None` in the lab. Available on Unix.
+    #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 

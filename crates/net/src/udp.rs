@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Socket, SocketOption};
+use asx_runtime::net::{Socket, SocketKind, SocketOption};
 
 use crate::io::Result;
 use crate::lookup::{ToSocketAddrs, resolve};
@@ -15,7 +15,6 @@ use crate::op::{
     SendToOp, SocketOp, Transport, WriteFrom, WriteOp,
 };
 use crate::options::{self, SocketBuilder};
-#[cfg(unix)]
 use crate::split;
 
 /// Sends and receives datagrams.
@@ -156,30 +155,29 @@ impl UdpSocket {
         self.socket.take_error()
     }
 
-    /// A socket that was made elsewhere.
+    /// Takes over a socket that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// The host does not know such sockets.
-    #[cfg(unix)]
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, whose network is simulated.
     pub fn from_std(cx: &Cx, socket: std::net::UdpSocket) -> std::io::Result<UdpSocket> {
-        options::adopt(cx, socket.into()).map(UdpSocket::of)
+        options::adopt(cx, SocketKind::Udp, socket).map(UdpSocket::of)
     }
 
-    /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
-    /// one that does. It is closed when all handles of it are; whether operations
-    /// block is the same for all of them, so leave that as it is while there are others.
+    /// Returns the socket as one of the standard library. It stays in non-blocking mode: call
+    /// `set_nonblocking(false)` for blocking calls. The mode applies to all handles of the socket,
+    /// so change it only when no other handle is in use. The socket is closed when all its handles
+    /// are dropped.
     ///
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
-    #[cfg(unix)]
     pub fn into_std(self) -> std::io::Result<std::net::UdpSocket> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the file descriptor, or `None` in the lab. Available on Unix.
     #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Opening, Socket, SocketSetup};
+use asx_runtime::net::{Address, Opening, Socket, SocketKind, SocketSetup};
 
 use crate::bound::Bound;
 use crate::io::{self, Duplex, Error, Result, WriteAllError};
@@ -103,7 +103,7 @@ impl UnixListener {
         cx: &Cx,
         listener: std::os::unix::net::UnixListener,
     ) -> std::io::Result<UnixListener> {
-        Ok(UnixListener { socket: adopt(cx, listener.into())? })
+        Ok(UnixListener { socket: adopt(cx, SocketKind::UnixListener, listener)? })
     }
 
     /// The listener for other code, of which the operations do not block: call `set_nonblocking`
@@ -113,12 +113,12 @@ impl UnixListener {
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
     pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixListener> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
     /// The descriptor, if it is one of the operating system's.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 
@@ -280,7 +280,7 @@ impl UnixStream {
     /// # Errors
     /// The host does not know such sockets.
     pub fn from_std(cx: &Cx, stream: std::os::unix::net::UnixStream) -> std::io::Result<Self> {
-        adopt(cx, stream.into()).map(UnixStream::of)
+        adopt(cx, SocketKind::UnixStream, stream).map(UnixStream::of)
     }
 
     /// The connection for other code, of which the operations do not block.
@@ -288,12 +288,12 @@ impl UnixStream {
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
     pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixStream> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
     /// The descriptor, if it is one of the operating system's.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 
@@ -415,7 +415,7 @@ impl UnixDatagram {
         cx: &Cx,
         socket: std::os::unix::net::UnixDatagram,
     ) -> std::io::Result<UnixDatagram> {
-        Ok(UnixDatagram { socket: adopt(cx, socket.into())? })
+        Ok(UnixDatagram { socket: adopt(cx, SocketKind::UnixDatagram, socket)? })
     }
 
     /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
@@ -425,12 +425,12 @@ impl UnixDatagram {
     /// # Errors
     /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
     pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixDatagram> {
-        split::own_descriptor(&self.socket).map(Into::into)
+        split::duplicate(&self.socket).map(Into::into)
     }
 
     /// The descriptor, if it is one of the operating system's.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.fd()
+        self.socket.handle()
     }
 }
 

@@ -224,6 +224,54 @@ pub fn localhost(host: &str, port: u16) -> Option<Vec<SocketAddr>> {
     Some(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec())
 }
 
+/// An owned socket of the operating system: `OwnedFd` on Unix, `OwnedSocket` on Windows.
+#[cfg(unix)]
+pub type OwnedHandle = std::os::fd::OwnedFd;
+/// An owned socket of the operating system: `OwnedFd` on Unix, `OwnedSocket` on Windows.
+#[cfg(windows)]
+pub type OwnedHandle = std::os::windows::io::OwnedSocket;
+
+/// A borrowed socket of the operating system: `BorrowedFd` on Unix, `BorrowedSocket` on Windows.
+#[cfg(unix)]
+pub type BorrowedHandle<'a> = std::os::fd::BorrowedFd<'a>;
+/// A borrowed socket of the operating system: `BorrowedFd` on Unix, `BorrowedSocket` on Windows.
+#[cfg(windows)]
+pub type BorrowedHandle<'a> = std::os::windows::io::BorrowedSocket<'a>;
+
+/// The kind of a socket that was created elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketKind {
+    /// A TCP listener.
+    TcpListener,
+    /// A TCP connection.
+    TcpStream,
+    /// A UDP socket.
+    Udp,
+    /// A listener for unix streams.
+    #[cfg(unix)]
+    UnixListener,
+    /// A connected unix stream.
+    #[cfg(unix)]
+    UnixStream,
+    /// A unix socket for datagrams.
+    #[cfg(unix)]
+    UnixDatagram,
+}
+
+/// An event that a Windows console sends to the processes attached to it.
+#[cfg(windows)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleEvent {
+    /// Ctrl-C.
+    CtrlC,
+    /// Ctrl-Break.
+    CtrlBreak,
+}
+
+/// A callback for console events; see [`Net::on_console_event`].
+#[cfg(windows)]
+pub type ConsoleNotify = std::sync::Weak<dyn Fn() + Send + Sync>;
+
 /// What a host offers of the network.
 pub trait Net: Send + Sync {
     /// A socket that listens there for connections.
@@ -290,12 +338,29 @@ pub trait Net: Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Makes a socket of one that was made elsewhere: it is set not to block.
+    /// Takes over a socket that was created elsewhere and sets it to non-blocking mode.
+    ///
+    /// Available on Unix and Windows.
     ///
     /// # Errors
-    /// The host does not know such sockets.
-    #[cfg(unix)]
-    fn adopt(&self, _fd: std::os::fd::OwnedFd) -> io::Result<Arc<dyn Socket>> {
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if the host has no sockets of the operating
+    /// system, [`InvalidInput`](io::ErrorKind::InvalidInput) if the socket is of another kind.
+    #[cfg(any(unix, windows))]
+    fn adopt(&self, _kind: SocketKind, _socket: OwnedHandle) -> io::Result<Arc<dyn Socket>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Calls `notify` each time the console sends `event` to the process, until the last strong
+    /// reference to `notify` is dropped. The call is made on a thread of the operating system.
+    /// From the first call of this method on, the event no longer terminates the process.
+    ///
+    /// Available on Windows.
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if the host simulates its network, or the error
+    /// of the operating system.
+    #[cfg(windows)]
+    fn on_console_event(&self, _event: ConsoleEvent, _notify: ConsoleNotify) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
@@ -454,9 +519,11 @@ pub trait Socket: Send + Sync + fmt::Debug {
     /// What the system says.
     fn option(&self, name: OptionName) -> io::Result<SocketOption>;
 
-    /// The descriptor, if it has one of the operating system's.
-    #[cfg(unix)]
-    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+    /// Returns the socket of the operating system, or `None` if the host simulates its network.
+    ///
+    /// Available on Unix and Windows.
+    #[cfg(any(unix, windows))]
+    fn handle(&self) -> Option<BorrowedHandle<'_>> {
         None
     }
 }

@@ -344,9 +344,9 @@ impl Socket for RecordedSocket {
         self.inner.option(name)
     }
 
-    #[cfg(unix)]
-    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.inner.fd()
+    #[cfg(any(unix, windows))]
+    fn handle(&self) -> Option<crate::net::BorrowedHandle<'_>> {
+        self.inner.handle()
     }
 }
 

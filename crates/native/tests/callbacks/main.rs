@@ -6,13 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
-use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+#[cfg(unix)]
+use std::task::Poll;
+use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use asx_kernel::lanes::Suggestion;
 use asx_native::{Governor, Handle, Runtime, View};
 use asx_runtime::channel::{self, ChannelExt};
+#[cfg(unix)]
 use asx_runtime::net::{Direction, Socket, WaitSlot};
 use asx_runtime::sync;
 use asx_runtime::time::DurationExt;

@@ -1,5 +1,7 @@
 //! What is recorded of sockets, event by event.
 
+#![cfg(unix)]
+
 use crate::common;
 
 use std::net::Shutdown;

@@ -168,6 +168,19 @@ fn handlers_fail_on_their_own() {
     });
 }
 
+#[cfg(unix)]
+use libc::{EBADF, ECONNABORTED, EMFILE, ENFILE};
+
+/// The numbers of Windows for the same errors. There is none for `ENFILE`: `WSAENOBUFS` stands in.
+#[cfg(windows)]
+const EBADF: i32 = 10_009;
+#[cfg(windows)]
+const ECONNABORTED: i32 = 10_053;
+#[cfg(windows)]
+const EMFILE: i32 = 10_024;
+#[cfg(windows)]
+const ENFILE: i32 = 10_055;
+
 /// Answers accepts as its script says, and then waits for ever.
 struct Scripted(Mutex<VecDeque<Result<u32, i32>>>);
 
@@ -186,19 +199,18 @@ impl Listener for Scripted {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
     on_each(async |cx| {
         let script = [
             Ok(1),
-            Err(libc::EMFILE),
-            Err(libc::EMFILE),
-            Err(libc::ENFILE),
+            Err(EMFILE),
+            Err(EMFILE),
+            Err(ENFILE),
             Ok(2),
-            Err(libc::ECONNABORTED),
+            Err(ECONNABORTED),
             Ok(3),
-            Err(libc::EMFILE),
+            Err(EMFILE),
             Ok(4),
         ];
         let listener = Scripted(Mutex::new(script.into()));
@@ -240,29 +252,27 @@ fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
         while let Ok(event) = told.try_recv() {
             events.push(event);
         }
-        let emfile = format!("{:?}", Some(libc::EMFILE));
+        let emfile = format!("{:?}", Some(EMFILE));
         assert_eq!(events, [&emfile, "after 3", &emfile, "after 1"]);
         Ok(())
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn a_listener_of_no_use_ends_the_server_with_its_error() {
     on_each(async |cx| {
-        let listener = Scripted(Mutex::new([Ok(1), Err(libc::EBADF)].into()));
+        let listener = Scripted(Mutex::new([Ok(1), Err(EBADF)].into()));
         let ended = serve(&cx, listener, |_, _, ()| async { Ok(()) }).await;
         let io::Error::Io(error) = ended.unwrap_err() else { panic!("not cancelled") };
-        assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+        assert_eq!(error.raw_os_error(), Some(EBADF));
         Ok(())
     });
 }
 
-#[cfg(unix)]
 #[test]
 fn a_server_without_descriptors_stops_when_it_is_told() {
     on_each(async |cx| {
-        let script: VecDeque<_> = std::iter::repeat_n(Err(libc::EMFILE), 1000).collect();
+        let script: VecDeque<_> = std::iter::repeat_n(Err(EMFILE), 1000).collect();
         let (tell, mut told) = channel::bounded(1);
         cx.scope(async |s| {
             let server = s.spawn(async move |cx: Cx| {

@@ -264,11 +264,14 @@ fn settings_are_what_was_set() {
 #[test]
 fn a_builder_sets_what_it_says() {
     on_each(async |cx| {
-        let builder = SocketBuilder::new().reuse_port(true).backlog(7).ttl(33);
+        let builder = SocketBuilder::new().backlog(7).ttl(33);
+        #[cfg(unix)]
+        let builder = builder.reuse_port(true);
         let listener = builder.listen(&cx, "127.0.0.1:0").await?;
         assert_eq!(listener.ttl()?, 33);
-        // With `reuse_port` the address can be bound twice.
         let address = listener.local_addr()?;
+        // With `reuse_port` the address can be bound twice.
+        #[cfg(unix)]
         builder.listen(&cx, address).await?;
         let local = "127.0.0.1:0".parse().unwrap();
         let builder = SocketBuilder::new().nodelay(true).keepalive(true).local(local);
