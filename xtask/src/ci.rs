@@ -115,11 +115,9 @@ fn doctests() -> Result {
 /// The native host with default features only, optimised: the build that users get. `tests`
 /// enables the instrumentation of the lab in every crate.
 fn shipped() -> Result {
-    let line = "--release -p asx -p asx-native -p asx-net -p asx-sync -p asx-task --no-fail-fast";
-    if check::has_nextest() {
-        return sh(&mut cargo(&format!("nextest run {line}")));
-    }
-    sh(&mut cargo(&format!("test --lib --tests {line}")))
+    let which = "--release --tests -p asx -p asx-native -p asx-net --no-fail-fast";
+    let runner = if check::has_nextest() { "nextest run" } else { "test" };
+    sh(&mut cargo(&format!("{runner} {which}")))
 }
 
 /// Random programs on threads and in the lab; many of them, so in release.
