@@ -4,7 +4,7 @@ use crate::report::Report;
 use crate::shell::{cargo, run as sh};
 use crate::{
     Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory,
-    no_args, races, stress, tidy, web,
+    no_args, platforms, races, stress, tidy, web,
 };
 
 /// Long enough to reach every operation of a target, short enough for every push.
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.section("valgrind", memory::valgrind_section);
     report.section("browser", web::section);
     report.section("bench", bench::section);
+    report.section("platforms", platforms::section);
     report.finish()
 }
 
