@@ -6,7 +6,7 @@
 //! with it, and cargo can build those. The result is kept below the target directory.
 
 use crate::report::Verdict;
-use crate::shell::{cargo, command, has_target, run as sh, target_dir};
+use crate::shell::{add_target, cargo, command, run as sh, target_dir};
 use crate::{Result, apt, no_args};
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// The build as a section: skipped only when no suitable compiler can be had.
 pub(crate) fn section() -> Verdict {
-    if has_target(TARGET) {
+    if add_target(TARGET).is_ok() {
         let build = |what| sh(&mut cargo(&format!("build {what} --target {TARGET}")));
         return with_note(WHAT.into_iter().try_for_each(build), "rustup's target");
     }

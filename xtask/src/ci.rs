@@ -7,8 +7,8 @@
 use crate::report::{Report, Verdict};
 use crate::shell::{cargo, run as sh};
 use crate::{
-    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory, races,
-    stress, tidy, web,
+    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory,
+    platforms, races, stress, tidy, web,
 };
 
 /// Seconds per fuzz target: enough to reach every operation.
@@ -63,6 +63,7 @@ const SECTIONS: &[Section] = &[
     slow("valgrind", memory::valgrind_section),
     slow("browser", web::section),
     slow("bench", bench::section),
+    slow("platforms", platforms::section),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result {

@@ -16,6 +16,7 @@ mod loom;
 mod memory;
 mod mutants;
 mod nightly;
+mod platforms;
 mod races;
 mod report;
 mod shell;
@@ -105,6 +106,12 @@ const CHORES: &[Chore] = &[
         usage: "[--minutes N] [--asan | --tsan | --audit] [ARGS]",
         about: "random programs over everything, for a while",
         run: stress::run,
+    },
+    Chore {
+        name: "platforms",
+        usage: "",
+        about: "check every supported platform, and run tests on those this machine can run",
+        run: platforms::run,
     },
     Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
     Chore {

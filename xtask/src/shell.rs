@@ -72,10 +72,21 @@ pub(crate) fn works(program: &str, args: &[&str]) -> bool {
 }
 
 /// Whether rustup's compiler can build for this target.
-pub(crate) fn has_target(target: &str) -> bool {
+fn has_target(target: &str) -> bool {
     let installed = command("rustc", &["--print", "target-libdir", "--target", target]).output();
     let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
+}
+
+/// Installs the standard library of a target with rustup, unless it is there.
+///
+/// # Errors
+/// It cannot be installed on this machine.
+pub(crate) fn add_target(target: &str) -> Result {
+    if has_target(target) || works("rustup", &["target", "add", target]) {
+        return Ok(());
+    }
+    Err(format!("`rustup target add {target}` failed"))
 }
 
 /// The name of the machine that compiles, as targets are named.

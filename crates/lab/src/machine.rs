@@ -206,7 +206,7 @@ impl Machine {
             None => ended,
             Some(rare) => {
                 *closed = rare.watch.closed().filter(|_| rare.finding.is_some());
-                rare.told(ended, steps)
+                (*rare).told(ended, steps)
             }
         };
         let (mut used, held_back) = {
@@ -531,10 +531,10 @@ struct Rare {
 }
 
 impl Rare {
-    /// How a run has failed, if it has, which ended like this.
+    /// Returns the failure of a run that ended with `ended`, if there is one.
     #[cold]
-    fn told(self: Box<Self>, ended: Option<Box<Failure>>, steps: u64) -> Option<Box<Failure>> {
-        let Rare { finding, watch, .. } = *self;
+    fn told(self, ended: Option<Box<Failure>>, steps: u64) -> Option<Box<Failure>> {
+        let Rare { finding, watch, .. } = self;
         let failure = finding.map(|finding| Failure::new(finding, steps));
         let failure = failure.or_else(|| ended.map(|ended| *ended));
         failure.map(|failure| Box::new(failure.with_circle(&watch)))

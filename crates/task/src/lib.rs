@@ -5,6 +5,17 @@
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures. What is
 //! built on top of it (channels, locks, a host's own waits) uses [`operation`].
 
+#![cfg_attr(
+    target_family = "wasm",
+    allow(
+        clippy::absurd_extreme_comparisons,
+        clippy::drop_non_drop,
+        clippy::modulo_one,
+        clippy::unnecessary_min_or_max,
+        reason = "buffers and shards have the size 0 or 1 on wasm"
+    )
+)]
+
 mod abandon;
 pub mod backtrace;
 mod blocking;

@@ -5,7 +5,7 @@
 //! with it.
 
 use super::home;
-use crate::shell::{cargo, command, has_target, output, root, run as sh, works};
+use crate::shell::{add_target, cargo, command, output, root, run as sh, works};
 use crate::{Result, apt};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub(super) fn cargo_for_web(line: &str) -> Result<Command> {
 
 /// The compiler: rustup's (`None`), or Debian's with a standard library of our own.
 fn compiler() -> Result<Option<PathBuf>> {
-    if has_target(TARGET) {
+    if add_target(TARGET).is_ok() {
         return Ok(None);
     }
     let sysroot = home().join("sysroot");

@@ -43,6 +43,7 @@ mod kept {
         Box::new(value)
     }
 
+    #[allow(clippy::boxed_local, reason = "elsewhere it is no box")]
     pub(super) fn unkeep<T>(value: Kept<T>) -> T {
         *value
     }

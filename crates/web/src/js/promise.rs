@@ -33,13 +33,16 @@ impl fmt::Display for PromiseError {
 
 impl std::error::Error for PromiseError {}
 
+/// A callback of JavaScript.
+type Callback = Closure<dyn FnMut(JsValue)>;
+
 #[derive(Default)]
 struct Slot {
     result: Option<Result<JsValue, JsValue>>,
     waker: Option<Waker>,
     /// What the promise calls. It keeps this slot until it is settled, whoever waits: JavaScript
     /// must never call what is gone.
-    callbacks: Option<[Closure<dyn FnMut(JsValue)>; 2]>,
+    callbacks: Option<[Callback; 2]>,
 }
 
 impl Slot {

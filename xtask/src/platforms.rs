@@ -1,0 +1,391 @@
+//! `cargo xtask platforms`: builds asx for every supported platform, and runs tests where this
+//! machine can run them.
+//!
+//! For each of [`PLATFORMS`]:
+//! 1. adds the target with rustup, if it is missing;
+//! 2. runs clippy over the libraries and tests of the portable crates, with warnings as errors;
+//! 3. installs the tools to run its programs (an emulator, a linker), builds tests and runs them.
+//!
+//! A platform whose target or tools cannot be installed is skipped and named in the summary. All
+//! builds share `target/platforms`, so they do not wait for the lock of the main build.
+
+use std::process::Command;
+
+use crate::report::Verdict;
+use crate::shell::{add_target, cargo, command, output, run as sh, target_dir, works};
+use crate::{Result, apt, no_args};
+
+/// The crates that are checked with all features on every operating system.
+const PORTABLE: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync \
+    -p asx-runtime -p asx-native -p asx-net -p asx-macros -p asx-trace -p asx-origin \
+    -p asx-lab -p asx-report";
+
+/// The crates for wasm, where threads, sockets and signals are absent. Tests need threads.
+const WASM: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync -p asx-runtime \
+    -p asx-native -p asx-net -p asx-macros -p asx-trace -p asx-origin -p asx-lab -p asx-web";
+
+/// Tests on a platform whose programs this machine runs directly.
+const NATIVE_TESTS: &[&str] = &[
+    "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib",
+    "-p asx-native --test suite",
+    "-p asx-net --test suite --test signal",
+];
+
+/// Tests under an emulator, which runs them more slowly.
+const EMULATED_TESTS: &[&str] = &[
+    "-p asx-kernel -p asx-task -p asx-sync -p asx-native --lib",
+    "-p asx-native --test suite -- basic:: timers:: net::",
+    "-p asx-net --test suite -- tcp::",
+];
+
+/// Tests under wine.
+const WINDOWS_TESTS: &[&str] = &[
+    "-p asx-kernel -p asx-task -p asx-sync -p asx-native --lib",
+    "-p asx-native --test suite -- basic:: timers:: stop::",
+    "-p asx-net --test suite -- tcp:: udp:: serve::",
+    "-p asx-net --test signal",
+];
+
+/// The arguments of the stress program where it is run.
+const STRESS: &str = "--seconds 20 --patience 60";
+
+/// A platform that asx supports.
+struct Platform {
+    target: &'static str,
+    /// Arguments of `cargo clippy` that select crates, features and tests.
+    check: &'static [&'static str],
+    /// How its programs are run; `None` if this project cannot run them.
+    run: Option<Run>,
+}
+
+/// How the programs of a platform are run.
+struct Run {
+    /// The program that executes them, for the summary.
+    with: &'static str,
+    /// Debian packages, and a command that succeeds when they are installed.
+    tools: fn() -> Tools,
+    /// Variables for cargo, without the prefix `CARGO_TARGET_<TARGET>_`.
+    variables: &'static [(&'static str, &'static str)],
+    /// Arguments of `cargo test`, one run each.
+    tests: &'static [&'static str],
+    /// Whether the stress program is run as well.
+    stress: bool,
+}
+
+/// The tools that run programs of a platform.
+struct Tools {
+    packages: Vec<String>,
+    /// True if they are installed.
+    works: fn() -> bool,
+}
+
+const PLATFORMS: &[Platform] = &[
+    Platform {
+        target: "aarch64-apple-darwin",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: None,
+    },
+    Platform {
+        target: "x86_64-pc-windows-gnu",
+        // The stress program needs unix sockets.
+        check: &[PORTABLE, "--tests --all-features"],
+        run: Some(Run {
+            with: "wine",
+            tools: wine,
+            variables: &[("RUNNER", "wine"), ("LINKER", "x86_64-w64-mingw32-gcc")],
+            tests: WINDOWS_TESTS,
+            stress: false,
+        }),
+    },
+    Platform {
+        target: "x86_64-unknown-freebsd",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: None,
+    },
+    Platform {
+        target: "aarch64-unknown-linux-gnu",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: Some(Run {
+            with: "qemu",
+            tools: qemu,
+            variables: &[
+                ("RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
+                ("LINKER", "aarch64-linux-gnu-gcc"),
+            ],
+            tests: EMULATED_TESTS,
+            stress: true,
+        }),
+    },
+    Platform {
+        target: "i686-unknown-linux-gnu",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: Some(Run {
+            with: "this machine",
+            tools: multilib,
+            variables: &[],
+            tests: NATIVE_TESTS,
+            stress: false,
+        }),
+    },
+    Platform {
+        target: "x86_64-unknown-linux-musl",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: Some(Run {
+            with: "this machine",
+            tools: no_tools,
+            variables: &[],
+            tests: NATIVE_TESTS,
+            stress: false,
+        }),
+    },
+    Platform {
+        target: "aarch64-linux-android",
+        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        run: None,
+    },
+    Platform { target: "wasm32-unknown-unknown", check: &[WASM], run: None },
+];
+
+impl Platform {
+    /// The entry of the README's table.
+    #[cfg(test)]
+    fn status(&self) -> &'static str {
+        if self.run.is_some() { "tests run" } else { "type-checked only" }
+    }
+
+    /// Clippy type-checks everything that `cargo check` does, so one pass serves for both.
+    fn check(&self) -> Result {
+        let mut clippy = build("clippy --quiet", self.target);
+        clippy.args(self.check.join(" ").split_whitespace());
+        sh(clippy.args(["--", "-D", "warnings"]))
+    }
+}
+
+impl Run {
+    /// Installs the tools. The error is the reason to skip the tests.
+    fn install(&self) -> Result {
+        let Tools { packages, works } = (self.tools)();
+        if works() {
+            return Ok(());
+        }
+        apt::install(&packages.iter().map(String::as_str).collect::<Vec<_>>())?;
+        if works() { Ok(()) } else { Err(format!("{} does not work", packages.join(", "))) }
+    }
+
+    /// Runs the tests, and the stress program.
+    fn run(&self, target: &str) -> Result {
+        for tests in self.tests {
+            let mut test = self.cargo("test --quiet", target);
+            sh(test.args(tests.split_whitespace()))?;
+        }
+        if self.stress {
+            let mut stress = self.cargo("run --release --quiet -p asx-stress", target);
+            // The program usually restarts itself as a child, which an emulator cannot do: this
+            // variable makes it the child.
+            stress.env("ASX_STRESS_INNER", "1").arg("--").args(STRESS.split_whitespace());
+            sh(&mut stress)?;
+        }
+        Ok(())
+    }
+
+    /// A cargo command whose programs are linked and run with these tools.
+    fn cargo(&self, line: &str, target: &str) -> Command {
+        let mut command = build(line, target);
+        for (name, value) in self.variables {
+            command.env(variable(target, name), value);
+        }
+        command.env("WINEPREFIX", target_dir().join("platforms/wine")).env("WINEDEBUG", "-all");
+        command
+    }
+}
+
+/// The name of a variable of cargo for a target.
+fn variable(target: &str, name: &str) -> String {
+    format!("CARGO_TARGET_{}_{name}", target.to_uppercase().replace('-', "_"))
+}
+
+/// A cargo command for a target. Nothing is built twice, so debug information and incremental
+/// compilation only cost time.
+fn build(line: &str, target: &str) -> Command {
+    let mut command = cargo(line);
+    command.args(["--target", target, "--target-dir"]).arg(target_dir().join("platforms"));
+    command.env("CARGO_INCREMENTAL", "0");
+    for profile in ["DEV", "TEST", "RELEASE"] {
+        command.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "0");
+    }
+    command
+}
+
+fn no_tools() -> Tools {
+    Tools { packages: Vec::new(), works: || true }
+}
+
+fn wine() -> Tools {
+    Tools {
+        packages: ["wine", "wine64", "gcc-mingw-w64-x86-64-posix"].map(String::from).into(),
+        works: || works("wine", &["--version"]) && works("x86_64-w64-mingw32-gcc", &["--version"]),
+    }
+}
+
+fn qemu() -> Tools {
+    Tools {
+        packages: ["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]
+            .map(String::from)
+            .into(),
+        works: || {
+            works("qemu-aarch64", &["--version"]) && works("aarch64-linux-gnu-gcc", &["--version"])
+        },
+    }
+}
+
+/// Libraries for 32 bits. The package `gcc-multilib` has them too, but conflicts with cross
+/// compilers.
+fn multilib() -> Tools {
+    let version = output(&mut command("cc", &["-dumpversion"])).unwrap_or_default();
+    let version = version.trim().split('.').next().unwrap_or_default();
+    Tools {
+        packages: vec![String::from("libc6-dev-i386"), format!("lib32gcc-{version}-dev")],
+        works: || ["Scrt1.o", "libgcc_s.so"].into_iter().all(finds_32_bit),
+    }
+}
+
+/// Whether the C compiler finds a file for 32 bits: it prints a path below `lib32` or `32`.
+fn finds_32_bit(file: &str) -> bool {
+    let found = command("cc", &["-m32", &format!("-print-file-name={file}")]).output();
+    found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).contains("32/"))
+}
+
+pub(crate) fn run(args: &[String]) -> Result {
+    no_args(args)?;
+    match section() {
+        Verdict::Passed(note) => {
+            println!("platforms: {note}");
+            Ok(())
+        }
+        Verdict::Skipped(why) | Verdict::Failed(why) => Err(why),
+    }
+}
+
+/// All platforms as a section of the tests. A failure does not keep later platforms from running.
+pub(crate) fn section() -> Verdict {
+    let mut outcomes = Outcomes::default();
+    for platform in PLATFORMS {
+        outcomes.add(platform);
+    }
+    outcomes.verdict()
+}
+
+/// The results so far, as phrases for the summary.
+#[derive(Default)]
+struct Outcomes {
+    checked: Vec<String>,
+    tested: Vec<String>,
+    skipped: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Outcomes {
+    fn add(&mut self, platform: &Platform) {
+        let target = platform.target;
+        println!("--- {target}");
+        if let Err(why) = add_target(target) {
+            self.skipped.push(format!("{target} ({why})"));
+            return;
+        }
+        match platform.check() {
+            Ok(()) => self.checked.push(target.into()),
+            Err(why) => self.failed.push(why),
+        }
+        let Some(run) = &platform.run else { return };
+        if let Err(why) = run.install() {
+            self.skipped.push(format!("tests of {target} ({why})"));
+            return;
+        }
+        match run.run(target) {
+            Ok(()) => self.tested.push(format!("{target} with {}", run.with)),
+            Err(why) => self.failed.push(why),
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        let list = |name: &str, items: &[String]| match items {
+            [] => String::new(),
+            items => format!("{name}: {}; ", items.join(", ")),
+        };
+        let failed = list("failed", &self.failed);
+        let skipped = list("skipped", &self.skipped);
+        let tested = list("tests run", &self.tested);
+        let checked = list("type-checked", &self.checked);
+        let note = format!("{failed}{skipped}{tested}{checked}");
+        let note = String::from(note.trim_end_matches("; "));
+        if !self.failed.is_empty() {
+            Verdict::Failed(note)
+        } else if self.checked.is_empty() {
+            Verdict::Skipped(note)
+        } else {
+            Verdict::Passed(note)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::root;
+    use std::collections::BTreeMap;
+
+    /// The rows of the README's table: the target in backticks, and the status.
+    fn readme_rows(readme: &str) -> BTreeMap<&str, &str> {
+        let (_, rest) = readme.split_once("## Platforms").expect("a section on platforms");
+        let section = rest.split("\n## ").next().unwrap_or_default();
+        let cells = section.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+            let target = cells.next()?.split('`').nth(1)?;
+            Some((target, cells.next()?))
+        });
+        cells.collect()
+    }
+
+    #[test]
+    fn readme_table_and_platforms_agree() {
+        let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+        let mut rows = readme_rows(&readme);
+        // The full test run covers the host.
+        assert_eq!(rows.remove("x86_64-unknown-linux-gnu"), Some("tests run"));
+        rows.retain(|_, status| *status != "unsupported");
+        let listed = PLATFORMS.iter().map(|platform| (platform.target, platform.status()));
+        let statuses = rows.into_iter().map(|(target, status)| {
+            // The emulator may follow in parentheses.
+            (target, status.split(" (").next().unwrap_or_default())
+        });
+        assert_eq!(statuses.collect::<BTreeMap<_, _>>(), listed.collect());
+    }
+
+    #[test]
+    fn readme_rows_are_read_from_their_section_only() {
+        let readme = "| `a` | b |\n## Platforms\n\n| target | status |\n|---|---|\n| X (`x-y`) | \
+                      tests run (qemu) |\n\n## Next\n| `c` | d |\n";
+        assert_eq!(readme_rows(readme), BTreeMap::from([("x-y", "tests run (qemu)")]));
+    }
+
+    #[test]
+    fn variables_are_named_as_cargo_reads_them() {
+        let name = variable("x86_64-pc-windows-gnu", "RUNNER");
+        assert_eq!(name, "CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER");
+    }
+
+    #[test]
+    fn a_failure_fails_and_skipped_targets_are_named() {
+        let skipped = || vec![String::from("a-b (no target)")];
+        let mut outcomes = Outcomes { skipped: skipped(), ..Outcomes::default() };
+        assert_eq!(outcomes.verdict(), Verdict::Skipped("skipped: a-b (no target)".into()));
+        outcomes = Outcomes { skipped: skipped(), ..Outcomes::default() };
+        outcomes.checked.push("c-d".into());
+        let note = "skipped: a-b (no target); type-checked: c-d";
+        assert_eq!(outcomes.verdict(), Verdict::Passed(note.into()));
+        outcomes = Outcomes { skipped: skipped(), ..Outcomes::default() };
+        outcomes.checked.push("c-d".into());
+        outcomes.failed.push("e-f".into());
+        assert!(matches!(outcomes.verdict(), Verdict::Failed(note) if note.contains("e-f")));
+    }
+}
