@@ -122,8 +122,9 @@
 //! * [`Cx::shield`] runs what must not be interrupted, for half a minute at most once there is a
 //!   cancel ([`Builder::cleanup_time`], [`Cx::shield_for`]).
 //! * [`Scope::defer`] registers what is to run last.
-//! * [`Cx::timeout`] asks a part of the task to stop when time is up; inside another it can only
-//!   tighten it.
+//! * [`Cx::timeout`] cancels a part of the task at a time limit. An inner timeout can only shorten
+//!   an outer one. A value that the part returns after it has observed the cancel is dropped;
+//!   [`Cx::timeout_or_late`] returns it.
 //! * [`Cx::abandon_on_cancel`] gives up a future of another crate, which does not look by itself
 //!   ([more](book::foreign_futures)).
 //!

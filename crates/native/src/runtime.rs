@@ -294,7 +294,7 @@ impl std::fmt::Debug for Builder {
 /// Dropping a runtime ends its threads and joins them. Operations of other threads that wait for its
 /// timers or sockets complete with an error.
 ///
-/// A runtime can be dropped on any thread. On one of its own threads, where a third-party waker may
+/// A runtime can be dropped on any thread. On a thread that it owns, where a third-party waker may
 /// drop the last reference, the drop joins no thread: they end soon after it returns. The same
 /// applies to a thread of another runtime that is being dropped.
 ///

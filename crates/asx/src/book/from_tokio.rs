@@ -9,7 +9,8 @@
 //! | `TaskTracker` | a scope: its end waits for all that is in it |
 //! | `select!` | [`select!`] where losers lose nothing, else [`race!`], which waits for them |
 //! | `join!`, `try_join!` | [`join!`], [`try_join!`] |
-//! | `time::timeout` | [`Cx::timeout`], which asks and waits; [`Cx::abandon_on_cancel`] drops |
+//! | `time::timeout` | [`Cx::timeout`] cancels and drains; [`Cx::abandon_on_cancel`] drops |
+//! | (no equivalent) | [`Cx::timeout_or_late`] also returns a value that came after the limit |
 //! | `blocking_send`, `blocking_recv` | [`wait`] in a [job](Scope::spawn_blocking) or thread |
 //! | `spawn_blocking` | [`Scope::spawn_blocking`] |
 //! | `LocalSet` | [`Scope::spawn_local`] |

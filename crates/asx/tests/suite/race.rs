@@ -4,9 +4,11 @@ use crate::common;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 
 use asx::cancel::Kind;
 use asx::prelude::*;
+use asx::time::Timed;
 use asx::{Runtime, race_all, race3, race4};
 use common::{Log, on_each, until_cancelled};
 
@@ -117,6 +119,124 @@ fn a_timeout_reaches_both_parts_of_a_race_inside() {
             assert_eq!(log.take(), ["a Timeout", "b Timeout"]);
         });
     });
+}
+
+/// A value that logs its drop.
+struct Logged<'a>(&'a Log, &'static str);
+
+impl Drop for Logged<'_> {
+    fn drop(&mut self) {
+        self.0.add(format!("drops {}", self.1));
+    }
+}
+
+/// Waits until it is cancelled, then returns a value.
+async fn late<'a>(cx: &Cx, log: &'a Log, name: &'static str) -> Result<Logged<'a>, Cancelled> {
+    until_cancelled(cx, log, name).await;
+    Ok(Logged(log, name))
+}
+
+/// Values, errors and drops of bodies with a time limit.
+async fn late_values(cx: Cx) {
+    let (cx, log) = (&cx, &Log::default());
+    let now = cx.now();
+
+    let dropped = cx.timeout(1.millis(), |cx| late(cx, log, "a")).await;
+    assert_eq!(dropped.map(drop).unwrap_err().kind(), Kind::Timeout);
+    assert_eq!(log.take(), ["a Timeout", "drops a"]);
+
+    let kept = cx.timeout_or_late(1.millis(), |cx| late(cx, log, "b")).await;
+    let Ok(Timed::Late { value, cancelled }) = kept else { panic!("late") };
+    assert_eq!((value.1, cancelled.kind()), ("b", Kind::Timeout));
+    assert_eq!(log.take(), ["b Timeout"]);
+    drop(value);
+    assert_eq!(log.take(), ["drops b"]);
+
+    let kept = cx.deadline_or_late(now, |cx| late(cx, log, "c")).await;
+    let Ok(Timed::Late { cancelled, .. }) = kept else { panic!("late") };
+    assert_eq!(cancelled.kind(), Kind::Deadline);
+    assert_eq!(log.take(), ["c Deadline"]);
+
+    let early = cx.timeout_or_late(60.minutes(), async |cx| {
+        cx.yield_now().await;
+        Ok::<_, Cancelled>(1)
+    });
+    assert_eq!(early.await, Ok(Timed::InTime(1)));
+    let unobserved = cx.deadline_or_late(now, async |_| Ok::<_, Cancelled>(2));
+    assert_eq!(unobserved.await, Ok(Timed::InTime(2)));
+    let shielded = cx.timeout_or_late(1.millis(), async |cx| {
+        let sleep = async |cx: &Cx| cx.sleep(2.millis()).await;
+        cx.shield(sleep).await.map(|()| 3)
+    });
+    assert_eq!(shielded.await, Ok(Timed::InTime(3)));
+}
+
+/// The body's error, an outer cancel, and a drop before the end.
+async fn late_errors_and_drops(cx: Cx) {
+    let (cx, log) = (&cx, &Log::default());
+    let failed = cx.timeout_or_late(1.millis(), async |cx| -> Result<(), Cancelled> {
+        Err(until_cancelled(cx, log, "a").await)
+    });
+    assert_eq!(failed.await.unwrap_err().kind(), Kind::Timeout);
+
+    // Only the outer limit was observed: for the inner one the value is in time.
+    let nested = cx.timeout_or_late(1.millis(), async |cx| {
+        cx.timeout_or_late(60.minutes(), |cx| late(cx, log, "b")).await
+    });
+    let Ok(Timed::Late { value: Timed::InTime(value), .. }) = nested.await else { panic!("late") };
+    assert_eq!(value.1, "b");
+    drop(value);
+    assert_eq!(log.take(), ["a Timeout", "b Timeout", "drops b"]);
+
+    let mut pending = Box::pin(cx.timeout_or_late(60.minutes(), async |cx| {
+        let _held = Logged(log, "c");
+        cx.sleep(60.minutes()).await
+    }));
+    let first = std::future::poll_fn(|context| Poll::Ready(pending.as_mut().poll(context)));
+    assert!(first.await.is_pending());
+    drop(pending);
+    assert_eq!(log.take(), ["drops c"]);
+}
+
+#[test]
+fn timeout_or_late_returns_the_value_that_timeout_drops() {
+    on_each(|rt| {
+        rt.block_on(late_values);
+        rt.block_on(late_errors_and_drops);
+    });
+}
+
+#[cfg(feature = "lab")]
+#[test]
+fn timeout_or_late_in_the_lab_returns_the_value_that_timeout_drops() {
+    asx::lab::check(late_values).runs(50).exact_time().assert();
+    asx::lab::check(late_errors_and_drops).runs(50).exact_time().assert();
+}
+
+/// A cancel at any await: a message that was received is returned or still in the channel.
+#[cfg(feature = "lab")]
+#[test]
+fn timeout_or_late_with_a_cancel_at_every_await_loses_no_message() {
+    async fn receives(cx: Cx) -> Result<(), Cancelled> {
+        let (sender, mut receiver) = channel::bounded(1);
+        sender.try_send(7).unwrap();
+        let received = cx
+            .timeout_or_late(1.millis(), async |cx| {
+                let message = receiver.next(cx).await?;
+                let _ = cx.sleep(5.millis()).await;
+                Ok::<_, Cancelled>(message)
+            })
+            .await;
+        let left = receiver.try_recv().ok();
+        match received {
+            Ok(Timed::InTime(message) | Timed::Late { value: message, .. }) => {
+                assert_eq!((message, left), (Some(7), None));
+            }
+            Err(_) => assert_eq!(left, Some(7)),
+        }
+        Ok(())
+    }
+    asx::lab::check(receives).runs(50).cancel_at_every_await().assert();
 }
 
 #[test]

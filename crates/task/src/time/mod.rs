@@ -27,7 +27,7 @@ pub use interval::{Interval, MissedTicks, Tick};
 pub use sleep::Sleep;
 #[cfg(feature = "stream")]
 pub use ticks::Ticks;
-pub use timeout::Timeout;
+pub use timeout::{Timed, Timeout, TimeoutOrLate};
 pub use units::DurationExt;
 
 /// Time.
@@ -72,14 +72,32 @@ impl Cx {
         deadline.map_or(end, |deadline| end.min(deadline))
     }
 
-    /// Runs `body`, and cancels it (`Timeout`) if it takes longer; it is then waited for, so that
-    /// it can clean up.
+    /// Runs `body` with a time limit.
     ///
-    /// A future of another crate does not look for cancels: await it with
+    /// At the limit the body is cancelled ([`Kind::Timeout`]), and the call waits until the body
+    /// has returned, so that it can clean up. An inner timeout can only shorten an outer one.
+    ///
+    /// A body that returns an error keeps its error. A body that returns a value **after it has
+    /// observed the cancel loses that value**: it is dropped, and the result is the cancel. Use
+    /// [`timeout_or_late`](Cx::timeout_or_late) to get the value, for example a message that the
+    /// body received or the number of bytes it has written. A body that did not observe the cancel
+    /// has run to completion, so its value is returned even if the limit has passed.
+    ///
+    /// A future of another crate does not observe cancels. Await it with
     /// [`abandon_on_cancel`](Cx::abandon_on_cancel), if it loses nothing when it is dropped. A body
-    /// in which nothing has looked for a second after its time is reported
+    /// in which nothing observes the cancel within a second is reported
     /// ([`Health::unheeded_timeouts`](crate::Health::unheeded_timeouts), an event of `tracing`, a
     /// failure in the lab).
+    ///
+    /// # Errors
+    /// The error of the body, or the cancel if the body observed it and then returned a value.
+    ///
+    /// The error is also a cancel if the context belongs to another task (`ResourceUnavailable`),
+    /// and outside of tasks. There the body cannot observe the cancel and is dropped at the limit.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body, which is cancel safe only if the body is. A cancel of
+    /// the task reaches the body, as it does without a timeout.
     #[track_caller]
     pub fn timeout<'a, F, B, T, E>(&'a self, limit: Duration, body: F) -> Timeout<'a, B>
     where
@@ -91,8 +109,14 @@ impl Cx {
         Timeout::new(self, Kind::Timeout, deadline, body(self))
     }
 
-    /// Runs `body`, and cancels it (`Deadline`) if it is not done by then; else as
-    /// [`timeout`](Cx::timeout).
+    /// Runs `body` until a deadline: [`timeout`](Cx::timeout) with a point in time. The cancel has
+    /// [`Kind::Deadline`]. [`deadline_or_late`](Cx::deadline_or_late) also returns late values.
+    ///
+    /// # Errors
+    /// As [`timeout`](Cx::timeout).
+    ///
+    /// # Cancel safety
+    /// As [`timeout`](Cx::timeout).
     #[track_caller]
     pub fn deadline<'a, F, B, T, E>(&'a self, deadline: Time, body: F) -> Timeout<'a, B>
     where
@@ -101,5 +125,83 @@ impl Cx {
         E: From<Cancelled>,
     {
         Timeout::new(self, Kind::Deadline, deadline, body(self))
+    }
+
+    /// Runs `body` with a time limit, and also returns a value that the body returns after it has
+    /// observed the cancel.
+    ///
+    /// This is [`timeout`](Cx::timeout), except that a late value is not dropped. The result says
+    /// which of the two it is: [`Timed::InTime`] where `timeout` returns the value, and
+    /// [`Timed::Late`] where `timeout` returns the cancel.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    /// use asx::time::Timed;
+    ///
+    /// /// Sends as many numbers as the receiver takes; returns how many.
+    /// async fn fill(cx: &Cx, sender: &channel::Sender<u32>) -> Result<u32, Cancelled> {
+    ///     for sent in 0.. {
+    ///         match sender.reserve(cx).await {
+    ///             Ok(slot) => slot.send(sent),
+    ///             Err(_) => return Ok(sent), // cancelled: a partial result
+    ///         };
+    ///     }
+    ///     unreachable!("the channel has room for four")
+    /// }
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    ///     let (sender, _receiver) = channel::bounded(4);
+    ///     match cx.timeout_or_late(1.millis(), |cx| fill(cx, &sender)).await? {
+    ///         Timed::InTime(_) => unreachable!("nothing is received"),
+    ///         Timed::Late { value, .. } => assert_eq!(value, 4),
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the body.
+    ///
+    /// The error is a cancel if the context belongs to another task (`ResourceUnavailable`), and
+    /// outside of tasks. There the body cannot observe the cancel and is dropped at the limit.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body, and with it a value that it would have returned. It is
+    /// cancel safe only if the body is.
+    #[track_caller]
+    pub fn timeout_or_late<'a, F, B, T, E>(
+        &'a self,
+        limit: Duration,
+        body: F,
+    ) -> TimeoutOrLate<'a, B>
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: From<Cancelled>,
+    {
+        TimeoutOrLate::new(self.timeout(limit, body))
+    }
+
+    /// Runs `body` until a deadline: [`timeout_or_late`](Cx::timeout_or_late) with a point in time.
+    /// The cancel has [`Kind::Deadline`].
+    ///
+    /// # Errors
+    /// As [`timeout_or_late`](Cx::timeout_or_late).
+    ///
+    /// # Cancel safety
+    /// As [`timeout_or_late`](Cx::timeout_or_late).
+    #[track_caller]
+    pub fn deadline_or_late<'a, F, B, T, E>(
+        &'a self,
+        deadline: Time,
+        body: F,
+    ) -> TimeoutOrLate<'a, B>
+    where
+        F: FnOnce(&'a Cx) -> B,
+        B: Future<Output = Result<T, E>>,
+        E: From<Cancelled>,
+    {
+        TimeoutOrLate::new(self.deadline(deadline, body))
     }
 }

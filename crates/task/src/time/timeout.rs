@@ -1,4 +1,4 @@
-//! Bounding how long a part of a task may take.
+//! Time limits for a part of a task.
 
 use std::fmt;
 use std::future::Future;
@@ -17,13 +17,12 @@ use crate::proceed;
 use crate::{Cancelled, Cx};
 
 pin_project! {
-    /// The future of [`Cx::timeout`] and [`Cx::deadline`]; gives what its body does:
-    /// `F::Output`.
+    /// The future of [`Cx::timeout`] and [`Cx::deadline`]; returns the output of its body.
     ///
-    /// One inside another can only tighten it: the outer one's cancel reaches everything inside,
-    /// whatever time the inner one has left.
+    /// An inner timeout can only shorten an outer one: the outer cancel reaches everything inside,
+    /// however much time the inner one has left.
     ///
-    /// Outside of tasks nothing inside can hear of it: there the body is dropped when time is up.
+    /// Outside of tasks the body cannot observe the cancel, so it is dropped at the deadline.
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<'a, F> {
         kind: cancel::Kind,
@@ -45,14 +44,12 @@ impl<'a, F> Timeout<'a, F> {
     }
 }
 
-impl<F, T, E> Future for Timeout<'_, F>
+impl<F, T, E> Timeout<'_, F>
 where
     F: Future<Output = Result<T, E>>,
     E: From<Cancelled>,
 {
-    type Output = Result<T, E>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll_timed(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Timed<T>, E>> {
         let mut this = self.project();
         if !*this.begun {
             if !proceed::begins(context, this.begun) {
@@ -71,10 +68,10 @@ where
                     this.lateness.end(this.timer);
                 }
                 let seen = this.body.branch().and_then(Branch::seen);
-                return Poll::Ready(match (result, seen) {
-                    (Ok(_), Some(cancelled)) => Err(cancelled.into()),
-                    (result, _) => result,
-                });
+                return Poll::Ready(result.map(|value| match seen {
+                    Some(cancelled) => Timed::Late { value, cancelled },
+                    None => Timed::InTime(value),
+                }));
             }
             let Some(branch) = this.body.branch() else { return Poll::Pending };
             if branch.is_cancelled() {
@@ -87,7 +84,8 @@ where
                         None => Poll::Pending,
                     };
                 }
-                // One part of the body has looked at the clock: the others are to know.
+                // A check inside the body found the deadline passed. The other parts of the body
+                // have to observe the cancel too.
                 continue;
             }
             let cancelled = match ready!(this.timer.poll(context.waker())) {
@@ -99,8 +97,73 @@ where
     }
 }
 
+impl<F, T, E> Future for Timeout<'_, F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<Cancelled>,
+{
+    type Output = Result<T, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(self.poll_timed(context)) {
+            Ok(Timed::InTime(value)) => Ok(value),
+            Ok(Timed::Late { cancelled, .. }) => Err(cancelled.into()),
+            Err(error) => Err(error),
+        })
+    }
+}
+
 impl<F> fmt::Debug for Timeout<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Timeout({})", self.timer.deadline())
+    }
+}
+
+/// A value returned by the body of a [`Cx::timeout_or_late`] or [`Cx::deadline_or_late`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "the value may be late"]
+pub enum Timed<T> {
+    /// The body returned the value without having observed the cancel.
+    InTime(T),
+    /// The body observed the cancel and then returned a value, which may be incomplete.
+    Late {
+        /// The value.
+        value: T,
+        /// The cancel that the body observed.
+        cancelled: Cancelled,
+    },
+}
+
+pin_project! {
+    /// The future of [`Cx::timeout_or_late`] and [`Cx::deadline_or_late`]; returns
+    /// `Result<Timed<T>, E>` for a body that returns `Result<T, E>`.
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct TimeoutOrLate<'a, F> {
+        #[pin]
+        timeout: Timeout<'a, F>,
+    }
+}
+
+impl<'a, F> TimeoutOrLate<'a, F> {
+    pub(crate) fn new(timeout: Timeout<'a, F>) -> Self {
+        TimeoutOrLate { timeout }
+    }
+}
+
+impl<F, T, E> Future for TimeoutOrLate<'_, F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: From<Cancelled>,
+{
+    type Output = Result<Timed<T>, E>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().timeout.poll_timed(context)
+    }
+}
+
+impl<F> fmt::Debug for TimeoutOrLate<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TimeoutOrLate({})", self.timeout.timer.deadline())
     }
 }
