@@ -24,6 +24,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
 use crate::reactor::{About, Reactor, Registration, Role};
 use crate::shared::Shared;
+use crate::worker::Worker;
 
 /// Connections that may wait to be accepted, unless that is set.
 const BACKLOG: u32 = 1024;
@@ -162,6 +163,10 @@ impl Socket for NetSocket {
 
     fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
         self.registration.clear_after_short(direction, seen);
+    }
+
+    fn yields(&self) {
+        Worker::check_sockets_soon();
     }
 
     fn leave(&self, _direction: Direction, slot: &mut WaitSlot) {
