@@ -34,6 +34,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
 use crate::reactor::{About, Reactor, Registration};
 use crate::shared::Shared;
+use crate::worker::Worker;
 
 /// Connections that may wait to be accepted, unless the backlog is set.
 const BACKLOG: u32 = 1024;
@@ -184,6 +185,10 @@ impl<K: Kind> Socket for NetSocket<K> {
 
     fn clear_after_short(&self, direction: Direction, seen: ReadyEvent) {
         self.registration.clear_after_short(direction, seen);
+    }
+
+    fn yields(&self) {
+        Worker::check_sockets_soon();
     }
 
     fn leave(&self, _direction: Direction, slot: &mut WaitSlot) {

@@ -413,16 +413,33 @@ impl Worker {
         None
     }
 
-    /// Counts a poll, and looks at the clock from time to time.
+    /// Counts a poll, and checks timers and sockets from time to time.
     #[inline]
     fn polled(&self) {
         let polls = self.remote.counters.polled();
         if self.pace.is_due(polls) {
+            self.check_events(polls);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_events(&self, polls: u64) {
+        if !self.pace.is_for_sockets_only(polls) {
             let now = self.shared.now();
             self.pace.looked(polls, now);
             self.core.note_time(now);
             self.fire_timers();
-            self.look_at_sockets();
+        }
+        self.look_at_sockets();
+    }
+
+    /// Makes the worker of this thread, if it is one, check the sockets after the current poll.
+    #[cfg_attr(any(loom, not(unix)), allow(dead_code, reason = "there are no sockets"))]
+    pub(crate) fn check_sockets_soon() {
+        // SAFETY: rule 1.
+        if let Some(worker) = unsafe { CURRENT.get().as_ref() } {
+            worker.pace.check_sockets_soon();
         }
     }
 

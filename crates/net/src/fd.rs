@@ -6,13 +6,15 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use asx_runtime::net::{Direction, ReadyEvent, Socket, WaitSlot};
+use asx_runtime::operation::charge;
 use asx_runtime::{CancelSafe, Cx, Operation};
 
 use crate::io::Result;
 use crate::lookup::network;
+use crate::op::COST;
 
 /// What a descriptor is to be ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,10 +156,15 @@ impl<'a, T: AsFd> Future for Readiness<'a, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Readiness { operation, fd, interest, slot } = &mut *self;
-        ready!(operation.poll_proceed(context))?;
+        let Poll::Ready(proceed) = operation.poll_proceed(context) else {
+            fd.watch.yields();
+            return Poll::Pending;
+        };
+        proceed?;
         let direction = interest.direction();
         match fd.watch.poll_ready(direction, slot, context.waker()) {
             Poll::Ready(seen) => {
+                charge(COST - 1);
                 leave(&fd.watch, direction, slot);
                 Poll::Ready(Ok(ReadyGuard { fd, direction, seen: seen? }))
             }

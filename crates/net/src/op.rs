@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use asx_runtime::net::{Address, Direction, Socket, WaitSlot};
-use asx_runtime::operation::{Registration, Wait};
+use asx_runtime::operation::{Registration, Wait, charge};
 use asx_runtime::{CancelSafe, Cx};
 
 use crate::io::{Result, WriteAllError};
@@ -134,6 +134,11 @@ impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
     }
 }
 
+/// The share of the operation budget that a completed socket operation takes: a poll completes 16 of
+/// them by default. A system call takes tens of times longer than an operation on a channel, so 128
+/// of them would keep other tasks of the worker waiting for a long time.
+pub(crate) const COST: u32 = 8;
+
 /// How an operation waits: of a [`SocketOp`], or of a stream that is bound to a context.
 pub(crate) struct Waiter {
     /// With the task, for its cancel.
@@ -162,10 +167,15 @@ impl Waiter {
         attempt: &mut A,
         context: &mut Context<'_>,
     ) -> Poll<Result<A::Output>> {
-        let answer = match ready!(cx.poll_proceed(context, &mut self.registration)) {
+        let Poll::Ready(proceed) = cx.poll_proceed(context, &mut self.registration) else {
+            socket.yields();
+            return Poll::Pending;
+        };
+        let answer = match proceed {
             Ok(()) => ready!(self.poll_socket(cx, socket, attempt, context)).map_err(Into::into),
             Err(cancelled) => Err(cancelled.into()),
         };
+        charge(COST - 1);
         self.leave(socket, A::DIRECTION);
         Poll::Ready(answer)
     }

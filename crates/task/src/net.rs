@@ -416,6 +416,11 @@ pub trait Socket: Send + Sync + fmt::Debug {
     /// saves this attempt.
     fn clear_after_short(&self, _direction: Direction, _seen: ReadyEvent) {}
 
+    /// Called when an operation yields because its poll has used up the operation budget, mostly on
+    /// sockets that were always ready. A host that observes events of sockets only now and then
+    /// should do so after this poll: otherwise tasks at other sockets wait for many such polls.
+    fn yields(&self) {}
+
     /// An operation waits no longer.
     fn leave(&self, direction: Direction, slot: &mut WaitSlot);
 

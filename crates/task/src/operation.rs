@@ -17,6 +17,7 @@
 //! | look for a cancel, and take one of the operations of the poll | [`Cx::poll_proceed`] |
 //! | say for what it waits, and be woken by a cancel | [`Cx::waits`], [`Wait`], [`Registration`] |
 //! | the same, in one value that borrows the context | [`Operation`] |
+//! | charge more than one operation | [`charge`] |
 //! | make one operation of others | [`begins`], [`begin`], [`ends`] |
 //! | wake somebody, or drop a waker or a message | [`guard`] |
 //! | know whether a waker may be cloned under a lock | [`is_task_waker`] |
@@ -114,7 +115,7 @@ pub use crate::cancel::wakers::Registration;
 pub use crate::channel_record::ChannelRecord;
 use crate::footprint;
 pub use crate::force::is_dropping_by_force;
-pub use crate::proceed::{begin, begins, ends};
+pub use crate::proceed::{begin, begins, charge, ends};
 pub use crate::region::resources::Scoped;
 pub use crate::spinlock::{Held, SpinLock};
 pub use crate::task::cell::is_task_waker;

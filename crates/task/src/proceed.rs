@@ -6,6 +6,8 @@
 //!
 //! * [`Cx::poll_proceed`] is for what waits itself. It is charged at once, and what then waits gets
 //!   its charge back ([`Cx::waits`]).
+//! * [`charge`] is for operations that cost more than one unit of the budget: a system call, for
+//!   example.
 //! * [`begins`] and [`ends`] are for what is made of other operations or of futures of others, and
 //!   is charged at its end; [`Charged`] does both.
 
@@ -153,6 +155,16 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
 pub fn ends() {
     context::take_operation();
     footprint::point();
+}
+
+/// Charges the current poll for so many operations, in addition to the one that
+/// [`Cx::poll_proceed`] has charged. Does nothing outside of a poll.
+///
+/// For operations that take much longer than one on a channel, so that a task which completes only
+/// such operations yields sooner.
+#[inline]
+pub fn charge(operations: u32) {
+    context::take_operations(operations);
 }
 
 pin_project! {

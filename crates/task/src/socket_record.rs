@@ -232,6 +232,10 @@ impl Socket for RecordedSocket {
         self.inner.clear_after_short(direction, seen);
     }
 
+    fn yields(&self) {
+        self.inner.yields();
+    }
+
     fn leave(&self, direction: Direction, slot: &mut WaitSlot) {
         let place = (direction, slot.0);
         let mut state = self.lock();

@@ -30,12 +30,15 @@ pub(super) struct Pace {
     polls: Cell<u64>,
     /// When it looked last; unknown after a pause.
     last: Cell<Option<Time>>,
+    /// The value of `due` while the next check is an early one, for sockets only.
+    postponed: Cell<Option<u64>>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         let polls = Cell::new(POLLS_PER_LOOK);
-        Pace { due: Cell::new(POLLS_PER_LOOK), polls, last: Cell::new(None) }
+        let due = Cell::new(POLLS_PER_LOOK);
+        Pace { due, polls, last: Cell::new(None), postponed: Cell::new(None) }
     }
 }
 
@@ -43,6 +46,21 @@ impl Pace {
     #[inline]
     pub(super) fn is_due(&self, polls: u64) -> bool {
         polls >= self.due.get()
+    }
+
+    /// Makes a check due after the current poll, for sockets only.
+    pub(super) fn check_sockets_soon(&self) {
+        if self.postponed.get().is_none() {
+            self.postponed.set(Some(self.due.replace(0)));
+        }
+    }
+
+    /// Whether the check that is due now is an early one. If so, the next one is due as it was
+    /// before.
+    pub(super) fn is_for_sockets_only(&self, polls: u64) -> bool {
+        let Some(due) = self.postponed.take() else { return false };
+        self.due.set(due);
+        !self.is_due(polls)
     }
 
     /// The worker has nothing to run for a while, and looks at the timers for itself.
@@ -149,6 +167,19 @@ mod tests {
         let medium = looks(100_000);
         assert!(medium[6..].iter().all(|polls| *polls <= 20), "{medium:?}");
         assert!(looks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_LOOK));
+    }
+
+    #[test]
+    fn an_early_check_of_sockets_leaves_the_pace_as_it_was() {
+        let pace = Pace::default();
+        pace.check_sockets_soon();
+        pace.check_sockets_soon();
+        assert!(pace.is_due(1) && pace.is_for_sockets_only(1));
+        assert!(!pace.is_due(2) && !pace.is_due(POLLS_PER_LOOK - 1));
+        assert!(pace.is_due(POLLS_PER_LOOK) && !pace.is_for_sockets_only(POLLS_PER_LOOK));
+        // An early check that coincides with a regular one is a regular one.
+        pace.check_sockets_soon();
+        assert!(pace.is_due(POLLS_PER_LOOK) && !pace.is_for_sockets_only(POLLS_PER_LOOK));
     }
 
     #[test]

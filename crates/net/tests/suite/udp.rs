@@ -3,10 +3,14 @@
 use crate::common;
 
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
+use asx_native::Runtime;
 use asx_net::{Cx, UdpSocket, io};
 use asx_runtime::channel;
-use common::on_each;
+use common::{on_each, pair};
 
 async fn two(cx: &Cx) -> io::Result<(UdpSocket, UdpSocket)> {
     let one = UdpSocket::bind(cx, "127.0.0.1:0").await?;
@@ -141,4 +145,76 @@ fn several_tasks_receive_and_each_datagram_goes_to_one() {
         .await
         .or_else(|error: io::Error| if error.is_cancelled() { Ok(()) } else { Err(error) })
     });
+}
+
+/// Sends datagrams to itself: each operation finds the socket ready. Counts the operations.
+async fn flood(cx: Cx, operations: Arc<AtomicU64>) -> io::Result<()> {
+    let socket = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
+    let address = socket.local_addr()?;
+    let mut buffer = [0; 16];
+    loop {
+        socket.send_to(&cx, b"flood", address).await?;
+        operations.fetch_add(1, Relaxed);
+        socket.recv_from(&cx, &mut buffer).await?;
+        operations.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn a_task_at_an_always_ready_socket_yields_after_16_operations() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let ended: io::Result<()> = runtime.block_on(async |cx: Cx| {
+        cx.scope(async |s| {
+            let operations = Arc::new(AtomicU64::new(0));
+            let counts = operations.clone();
+            s.spawn(move |cx| flood(cx, counts));
+            // The two tasks alternate: each yield is one poll of the other task.
+            let mut last = 0;
+            for _ in 0..1000 {
+                cx.yield_now().await;
+                let now = operations.load(Relaxed);
+                assert!(now - last <= 16, "{} operations in one poll", now - last);
+                last = now;
+            }
+            assert!(last > 0);
+            s.cancel("enough");
+            Ok(())
+        })
+        .await
+    });
+    ended.unwrap_or_else(|error| assert!(error.is_cancelled(), "{error}"));
+}
+
+#[test]
+fn an_always_ready_socket_delays_others_by_a_bounded_number_of_operations() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let ended: io::Result<()> = runtime.block_on(async |cx: Cx| {
+        let (mut client, mut server) = pair(&cx).await?;
+        cx.scope(async |s| {
+            let operations = Arc::new(AtomicU64::new(0));
+            let counts = operations.clone();
+            s.spawn(move |cx| flood(cx, counts));
+            s.spawn(async move |cx: Cx| {
+                let mut byte = [0];
+                while server.read(&cx, &mut byte).await? > 0 {
+                    server.write_all(&cx, &byte).await?;
+                }
+                Ok(())
+            });
+            let mut trips = Vec::new();
+            for _ in 0..101 {
+                let before = operations.load(Relaxed);
+                client.write_all(&cx, b"x").await?;
+                client.read_exact(&cx, &mut [0]).await?;
+                trips.push(operations.load(Relaxed) - before);
+            }
+            // A trip has two events. The median: the system may deliver some bytes late.
+            trips.sort_unstable();
+            assert!(trips[50] <= 128, "operations of the flood during each trip: {trips:?}");
+            s.cancel("enough");
+            Ok(())
+        })
+        .await
+    });
+    ended.unwrap_or_else(|error| assert!(error.is_cancelled(), "{error}"));
 }

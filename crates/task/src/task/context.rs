@@ -205,6 +205,17 @@ pub(crate) fn take_operation() -> bool {
     with_turn(take).unwrap_or(true)
 }
 
+/// Takes up to so many of the operations that are left.
+#[inline]
+pub(crate) fn take_operations(count: u32) {
+    with_turn(|turn| {
+        let left = turn.left.get();
+        if left != u32::MAX {
+            turn.left.set(left.saturating_sub(count));
+        }
+    });
+}
+
 /// Gives back an operation that was taken for one which waits after all: only those that complete
 /// count.
 #[inline]
