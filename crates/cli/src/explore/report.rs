@@ -34,7 +34,7 @@ pub(super) fn write(
     }
     for name in options.files.names() {
         match state.failures.first() {
-            Some(_) => writeln!(out, "  {name}: the first run that failed")?,
+            Some(_) => writeln!(out, "  {name}: the first run that failed, shrunk")?,
             None => writeln!(out, "  {name}: not written, since no run failed")?,
         }
     }
