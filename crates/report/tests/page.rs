@@ -297,8 +297,10 @@ fn text_colours_have_a_contrast_of_at_least_4_5_in_both_themes() {
     for ground in ["card", "hover"] {
         pairs.extend(["Ok", "Err", "Cancelled", "Panicked"].map(|ink| (ink, ground)));
     }
-    // The names of states are written on their bars.
+    // The chart writes the names of states on their bars, and the names of tasks on polls.
     pairs.extend(bars.map(|bar| ("bar-text", bar)));
+    pairs.extend(["ready", "timed", "cancel"].map(|lane| ("card", lane)));
+    pairs.push(("text", "parked"));
     for selector in [":root", ":root[data-theme=\"dark\"]"] {
         let colours = colours(CSS, selector);
         for (ink, ground) in &pairs {
