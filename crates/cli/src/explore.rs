@@ -165,7 +165,7 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
     }
 }
 
-/// Writes the first run that failed where it was asked for.
+/// Writes the first run that failed, shrunk, if a file for it was asked for.
 fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Result<(), String> {
     let Some(Found { seed, token, message }) = state.failures.first() else { return Ok(()) };
     if options.files.names().is_empty() {
@@ -173,8 +173,14 @@ fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Re
     }
     let read = Token::read(token, scenario, options.setup);
     let read = read.map_err(|error| format!("{}: {error}", token::shown(token)))?;
-    let (_, record, _) = one::follow(scenario, &read.schedule, read.setup);
-    let run = Failed { seed: seed.unwrap_or(0), token, failure: Some(message) };
+    let shrunk = one::shrink_schedule(scenario, read.setup, &read.schedule);
+    let schedule = shrunk.map_or(read.schedule, |(shrunk, _)| shrunk.schedule);
+    let token = &Token::text(scenario, read.setup, &schedule);
+    let (_, record, tape) = one::follow(scenario, &schedule, read.setup);
+    let changes = tape.changes(&record);
+    let file = options.file.as_deref().unwrap_or(&scenario.id);
+    let seed = seed.unwrap_or(0);
+    let run = Failed { file, seed, token, failure: Some(message), changes: &changes };
     options.files.write(scenario, options.setup, &run, &record)
 }
 

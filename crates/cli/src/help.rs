@@ -129,7 +129,7 @@ for `asx replay` and `asx shrink`; the token is valid until the scenario is edit
 The default strategy runs every schedule if there are few enough, and random ones otherwise. The
 verdict says how many journals were distinct, and whether that was every schedule there is.
 
---trace and --report write the first run that failed; nothing if none does.
+--trace and --report write the first run that failed, shrunk; nothing if none does.
 
 --resume keeps the results in a file, written every two seconds and at the end. A search that was
 interrupted resumes there, as does one with more --seeds. A file that is damaged or belongs to

@@ -2,7 +2,7 @@
 
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::outcome::Severity;
-use asx_report::TEARDOWN;
+use asx_report::{Cause, TEARDOWN};
 use asx_runtime::Recorded;
 use asx_trace::{Choice, Class, End, Header, Label, Mark, Record};
 
@@ -48,6 +48,7 @@ impl Trace {
             Some(Mark { seq, severity: "failure".into(), text: short(text) })
         });
         let teardown = failure.and_then(|failure| teardown(&recorded, moments, failure));
+        let changes = change_events(&log, moments);
         let mut marks = faults(machine, &log, moments, &recorded);
         marks.extend(mark);
         let Recorded { events, digest, recorded, lost, sockets } = recorded;
@@ -81,6 +82,7 @@ impl Trace {
         records.push(End { recorded, lost, digest, choices: count }.into());
         let mut header = Header { complete: lost == 0, ..header };
         header.meta.extend(teardown.map(|seq| (TEARDOWN.into(), seq.to_string())));
+        header.meta.extend(failure.and_then(|_| Cause::change_events_meta(&changes)));
         Some(Trace { header, records })
     }
 }
@@ -112,6 +114,21 @@ fn choices(
         }
     }
     found
+}
+
+/// The number of the first event of the step to which each changed decision belongs.
+fn change_events(log: &Decisions, moments: &[(u64, u64)]) -> Vec<u64> {
+    let mut events = Vec::new();
+    let mut changed = log.changed().into_iter().peekable();
+    let mut first = 0;
+    let mut moments = moments.iter();
+    for (index, decision) in log.list().iter().enumerate() {
+        if let Decision::Task { .. } = decision {
+            first = moments.next().map_or(first, |moment| moment.0);
+        }
+        events.extend(changed.next_if_eq(&index).map(|_| first));
+    }
+    events
 }
 
 /// What went wrong in the network, each at the last event before it.

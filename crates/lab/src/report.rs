@@ -54,6 +54,8 @@ fn cause(found: &Found, replay: String) -> Cause {
         detail: finding.lines(),
         changes: found.words.clone(),
         replay: Some(replay),
+        // The header of the trace already has the rest.
+        ..Cause::default()
     }
 }
 

@@ -1,5 +1,5 @@
-// Why the run failed, before anything else: what, where, who waits for whom, what was changed, and
-// how to see it again.
+// The cause of a failure at the head of the page: what, where, the waits, the changed decisions, and
+// the command that replays the run.
 const failure = raw.failure;
 const taskByName = new Map(names.task.map((name, at) => [name, at]));
 const isFlagged = (name) => Boolean(failure)
@@ -27,6 +27,33 @@ const causePart = (name, ...inside) => {
   part.append(element("h3", name), ...inside);
   return part;
 };
+// A button that selects an event.
+const goTo = (text, i) => {
+  const button = element("button", text, "go");
+  button.type = "button";
+  button.addEventListener("click", () => closeUp(i));
+  return button;
+};
+// The changed decisions, each with the event at which it was made; `null` if that is not shown.
+const changed = failure
+  ? failure.changes.map((text, nth) => {
+    const at = failure.changed[nth];
+    return [text, at === undefined || at === null || at >= count ? null : at];
+  })
+  : [];
+const changesAt = new Map();
+for (const [text, at] of changed) {
+  if (at !== null) changesAt.set(at, [...(changesAt.get(at) || []), text]);
+}
+const changeLines = () => {
+  const made = element("ul", null, "changes");
+  for (const [text, at] of changed) {
+    const line = ticked("li", text);
+    if (at !== null) line.append(" ", goTo("Go to #" + seqText(at), at));
+    made.append(line);
+  }
+  return made;
+};
 const lines = (list) => {
   const made = element("ul");
   list.forEach((line) => {
@@ -41,7 +68,7 @@ const lines = (list) => {
 const showCause = () => {
   $("fails").hidden = !failure;
   if (!failure) return;
-  const { kind, message, task, place, step, detail, changes, replay } = failure;
+  const { kind, message, task, place, step, detail, replay } = failure;
   $("fails").textContent = "fails: " + visible(kind);
   $("fails").title = "What the program came to in this run";
   const box = $("cause");
@@ -50,12 +77,7 @@ const showCause = () => {
   const texts = message.split("\n");
   title.append(element("b", visible(kind)), ticked("span", texts[0]));
   const mark = raw.marks.find((each) => each[2] === "failure" && each[0] !== null);
-  if (mark) {
-    const go = element("button", "Go to #" + mark[1], "go");
-    go.type = "button";
-    go.addEventListener("click", () => closeUp(mark[0]));
-    title.append(go);
-  }
+  if (mark) title.append(goTo("Failure #" + mark[1], mark[0]));
   box.append(title);
   if (texts.length > 1) box.append(element("pre", texts.slice(1).map(visible).join("\n")));
   const where = element("p", null, "where");
@@ -65,8 +87,8 @@ const showCause = () => {
   if (where.childNodes.length) box.append(where);
   const parts = element("div", null, "parts");
   if (detail.length) parts.append(causePart("Who waits for whom", lines(detail)));
-  const changed = changes.length
-    ? causePart("It fails when the usual order is changed like this", lines(changes))
+  const order = changed.length
+    ? causePart("It fails when the usual order is changed like this", changeLines())
     : causePart("Order", element("p", "It fails in the usual order: nothing was changed."));
   if (replay) {
     const command = element("p", null, "replay");
@@ -80,9 +102,9 @@ const showCause = () => {
       else chosen();
     });
     command.append(element("code", visible(replay)), copy);
-    changed.append(element("h3", "To see it again"), command);
+    order.append(element("h3", "To see it again"), command);
   }
-  parts.append(changed);
+  parts.append(order);
   box.append(parts);
 };
 

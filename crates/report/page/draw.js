@@ -211,12 +211,12 @@ const drawEvents = (pen, each, y) => {
 
 // To ask where the rows are scrolled to is slow: once for every picture.
 let scrolled = 0;
-const rowY = (each) => each.place * ROW - scrolled;
+const rowY = (each) => each.place * ROW + INSET - scrolled;
 const drawRow = (pen, each) => {
   const y = rowY(each);
-  if (each.place === hoverRow) { pen.fillStyle = tones.hover; pen.fillRect(0, y, width, ROW); }
+  if (each.place === hoverRow) { pen.fillStyle = tones.hover; pen.fillRect(0, y - INSET, width, ROW); }
   pen.fillStyle = tones.grid;
-  pen.fillRect(0, y + ROW - 1, width, 1);
+  pen.fillRect(0, y - INSET + ROW - 1, width, 1);
   if (each.type === "worker") {
     drawPolls(pen, each, y, 5, 17);
     drawBetween(pen, each.choices, y + 27, tones.soft);
@@ -310,6 +310,14 @@ const drawMoments = (pen, tall) => {
   }
 };
 const drawLines = (pen, tall) => {
+  for (const i of changesAt.keys()) {
+    const x = centre(i);
+    if (x < -2 || x > width + 2) continue;
+    pen.fillStyle = tones.accent;
+    pen.globalAlpha = 0.5;
+    pen.fillRect(x - 1, 0, 2, tall);
+    pen.globalAlpha = 1;
+  }
   for (const i of markList) {
     const x = centre(i);
     if (x < -2 || x > width + 2) continue;
@@ -395,6 +403,7 @@ const drawRuler = () => {
     }
   }
   drawLines(pen, tall);
+  for (const i of changesAt.keys()) drawShape(pen, "diamond", centre(i), 6, 5, tones.accent);
   for (const i of markList) {
     const x = centre(i);
     pen.fillStyle = tones.mark;

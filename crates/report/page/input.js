@@ -22,7 +22,7 @@ const nearest = (each, x, reach) => {
 const under = (list, x) => list.find(([from, to]) => toX(from) <= x && x <= Math.max(toX(to), toX(from) + 2));
 const describe = ({ x, y, each }) => {
   if (!each) return ["", -1];
-  const inRow = y + rowsBox.scrollTop - each.place * ROW;
+  const inRow = y + rowsBox.scrollTop - each.place * ROW - INSET;
   const i = nearest(each, x, 6);
   if (each.type === "host") {
     const host = raw.hosts.find((item) => Math.abs(toX(item[0]) - x) < 5);

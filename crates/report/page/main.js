@@ -175,5 +175,9 @@ showDetail();
 measure();
 useTheme();
 fitAll();
+// The page opens at the first changed decision: up to there the run is the usual one. A run that
+// fails in the usual order opens at its failure.
 const failed = raw.marks.find((mark) => mark[2] === "failure" && mark[0] !== null);
-if (markList.length) closeUp(failed ? failed[0] : markList[0]);
+const opening = [changed.find(([, at]) => at !== null)?.[1], failed?.[0], markList[0]];
+const open = opening.find((i) => i !== undefined);
+if (open !== undefined) closeUp(open);

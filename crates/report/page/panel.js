@@ -112,6 +112,7 @@ const showDetail = () => {
   title.append(element("small", "#" + seqText(i) + " at " + timeText(times[i])));
   box.append(title);
   for (const mark of marksAt.get(i) || []) box.append(element("p", "⚑ " + visible(mark[2]) + ": " + visible(mark[3]), "alarm"));
+  for (const text of changesAt.get(i) || []) box.append(element("p", "◆ changed decision: " + visible(text), "change"));
   const table = element("dl");
   for (const [word, name] of subjects(i)) {
     table.append(element("dt", word));
@@ -141,7 +142,7 @@ const showDetail = () => {
 };
 
 // The list of events: only what is on screen exists.
-const LINE = 24;
+const LINE = 40;
 const listBox = $("list");
 let listShown = "";
 const showList = (follow) => {
@@ -173,6 +174,7 @@ const makeEvent = (k) => {
   made.dataset.event = i;
   made.append(element("span", seqText(i), "n mono"));
   if (marksAt.has(i)) made.append(element("span", "⚑", "f"));
+  if (changesAt.has(i)) made.append(element("span", "◆", "c"));
   made.append(element("span", kindName(i), "k"));
   const who = subjects(i).filter(([word], at) => at === 0 || word === "timer" || word === "channel").map(([, name]) => name);
   const where = socketOf(i) >= 0 ? names.socket[socketOf(i)] : "";
@@ -262,7 +264,6 @@ const showKinds = () => {
     const check = element("input");
     check.type = "checkbox";
     check.checked = true;
-    check.style.minHeight = "0";
     check.addEventListener("change", () => {
       if (check.checked) hiddenKinds.delete(kind); else hiddenKinds.add(kind);
       refilter();

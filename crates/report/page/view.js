@@ -1,5 +1,7 @@
 // The view: which part of the axis is on screen. Positions are units: events, or nanoseconds.
-const ROW = 32;
+const ROW = 40;
+// Bars and signs of a row are laid out in the middle part of it, which is this much lower.
+const INSET = 4;
 // After the last event comes a place for what is not over by then.
 const pos = new Float64Array(count + 2);
 let byTime = false;

@@ -20,8 +20,11 @@ pub struct Cause {
     pub step: Option<String>,
     /// Who waits for whom, and what else there is to say.
     pub detail: Vec<String>,
-    /// Where the schedule leaves the usual order, in words.
+    /// The changed decisions of the schedule, in words.
     pub changes: Vec<String>,
+    /// The number of the event at which each changed decision was made, in the order of `changes`.
+    /// Empty if the trace does not say.
+    pub change_events: Vec<u64>,
     /// The command that runs it again.
     pub replay: Option<String>,
 }
@@ -34,6 +37,7 @@ const PLACE: &str = "failure_place";
 const STEP: &str = "failure_step";
 const DETAIL: &str = "failure_detail";
 const CHANGES: &str = "failure_changes";
+const CHANGE_EVENTS: &str = "failure_change_events";
 const REPLAY: &str = "failure_replay";
 
 /// The name of the first event of what the lab does to end a run that has failed: not the
@@ -50,6 +54,9 @@ impl Cause {
         let lines = |name: &str| {
             find(name).map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect())
         };
+        // Events that cannot be read are not known.
+        let events: Result<Vec<u64>, _> =
+            lines(CHANGE_EVENTS).iter().map(|line| line.parse()).collect();
         Some(Cause {
             kind: find(KIND)?,
             message: find(MESSAGE).unwrap_or_default(),
@@ -58,6 +65,7 @@ impl Cause {
             step: find(STEP),
             detail: lines(DETAIL),
             changes: lines(CHANGES),
+            change_events: events.unwrap_or_default(),
             replay: find(REPLAY),
         })
     }
@@ -73,16 +81,27 @@ impl Cause {
             (STEP, text(&self.step)),
             (DETAIL, self.detail.join("\n")),
             (CHANGES, self.changes.join("\n")),
+            (CHANGE_EVENTS, change_events_text(&self.change_events)),
             (REPLAY, text(&self.replay)),
         ];
         let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
         parts.map(|(name, text)| (name.to_owned(), cut(text))).collect()
     }
 
+    /// The part of a header that says at which events the changed decisions were made.
+    pub fn change_events_meta(events: &[u64]) -> Option<(String, String)> {
+        let text = change_events_text(events);
+        (!text.is_empty()).then(|| (CHANGE_EVENTS.to_owned(), cut(text)))
+    }
+
     /// Whether a name in `meta` is one of the parts of a cause.
     pub(crate) fn is_part(name: &str) -> bool {
         name == KIND || name == TEARDOWN || name.starts_with("failure_")
     }
+}
+
+fn change_events_text(events: &[u64]) -> String {
+    events.iter().map(u64::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Cuts a text to what a trace may have, at the end of a line if there are several.
@@ -114,6 +133,8 @@ mod tests {
             message: "`a` and `b` wait for each other".into(),
             step: Some("5".into()),
             detail: vec!["`a` waits".into(), "`b` waits".into()],
+            changes: vec!["run `b` first".into(), "then `a`".into()],
+            change_events: vec![7, 12],
             replay: Some("ASX_REPLAY=x cargo test y".into()),
             ..Cause::default()
         };

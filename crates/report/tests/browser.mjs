@@ -5,9 +5,10 @@ import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { endOfTest, out, watch, withBrowser } from "../../web-page/browser/browser.mjs";
 
+const DESK = { width: 1280, height: 800 };
 const SHAPES = [
-  ["light", { colorScheme: "light" }],
-  ["dark", { colorScheme: "dark" }],
+  ["light", { colorScheme: "light", viewport: DESK }],
+  ["dark", { colorScheme: "dark", viewport: DESK }],
   ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, hasTouch: true }],
 ];
 
@@ -91,6 +92,7 @@ async function turns(page) {
   assert.notEqual(await theme(), before);
   await page.click("#help");
   assert.ok(await page.evaluate(() => document.getElementById("legend").open));
+  await isReadable(page, "with the legend open");
   await page.keyboard.press("Escape");
   assert.ok(!(await page.evaluate(() => document.getElementById("legend").open)));
 }
@@ -127,6 +129,71 @@ async function tells(page, events) {
   await page.waitForFunction((events) => document.getElementById("shown").textContent === `${events} events`, events);
 }
 
+/** Every text on screen has a contrast of at least 4.5:1, and every target is at least 40 px. */
+async function isReadable(page, when) {
+  const wrong = await page.evaluate(() => {
+    const parse = (text) => (text.match(/[\d.]+/g) || []).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+    const over = (top, below) => {
+      const alpha = top[3] ?? 1;
+      return [0, 1, 2].map((at) => top[at] * alpha + below[at] * (1 - alpha));
+    };
+    const behind = (node) => {
+      if (!node) return [255, 255, 255];
+      return over(parse(getComputedStyle(node).backgroundColor), behind(node.parentElement));
+    };
+    const isSeen = (node) => {
+      const box = node.getBoundingClientRect();
+      return box.width > 0 && box.height > 0 && getComputedStyle(node).visibility === "visible";
+    };
+    const name = (node) => node.tagName + "#" + node.id + "." + node.className;
+    const found = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const node = texts.currentNode.parentElement;
+      if (!texts.currentNode.data.trim() || node.closest("script, noscript") || !isSeen(node)) continue;
+      const ground = behind(node);
+      const style = getComputedStyle(node);
+      let opacity = 1;
+      for (let up = node; up; up = up.parentElement) opacity *= Number(getComputedStyle(up).opacity);
+      const ink = parse(style.color);
+      const shown = over([ink[0], ink[1], ink[2], (ink[3] ?? 1) * opacity], ground);
+      const [high, low] = [light(shown), light(ground)].sort((a, b) => b - a);
+      const ratio = (high + 0.05) / (low + 0.05);
+      if (ratio < 4.5) found.push(`${name(node)} has a contrast of ${ratio.toFixed(2)}: ${texts.currentNode.data}`);
+    }
+    const targets = "button, input:not([type=checkbox]), summary, select, a, .row, .event, #kindlist label, [role=option], [role=treeitem]";
+    let seen = 0;
+    for (const node of document.querySelectorAll(targets)) {
+      if (!isSeen(node)) continue;
+      seen += 1;
+      const { width, height } = node.getBoundingClientRect();
+      if (width < 40 || height < 40) found.push(`${name(node)} is ${width} by ${height}: ${node.textContent}`);
+    }
+    if (seen < 10) found.push(`only ${seen} targets`);
+    return found;
+  });
+  assert.deepEqual(wrong, [], when);
+}
+
+/** The page opens at the changed decision, which the cause links, as it links the failure. */
+async function opensAtChange(page) {
+  const chosen = () => page.evaluate(() => document.querySelector("#detail h2 small").textContent.split(" ")[0]);
+  const list = await page.evaluate(() => [...document.querySelectorAll("#cause .changes li")].map((each) => each.querySelector(".go")?.textContent ?? ""));
+  // The third is in the part of the run that is folded away.
+  assert.deepEqual(list, ["Go to #11", "Go to #30", ""]);
+  assert.equal(await chosen(), "#11");
+  assert.match(await text(page, "detail"), /◆ changed decision: at step 3 run `drain/);
+  await page.click("#cause .changes li:nth-child(2) .go");
+  assert.equal(await chosen(), "#30");
+  await page.click("#cause h2 .go");
+  assert.match(await text(page, "detail"), /⚑ failure/);
+  await page.click("#cause .changes li:nth-child(1) .go");
+  assert.equal(await chosen(), "#11");
+}
+
 /** Whether a track says so, wherever the mouse has to be for that. */
 async function says(page, words) {
   const box = await page.locator("#chart").boundingBox();
@@ -151,7 +218,9 @@ async function use(context, file, events, shape, options) {
   await shows(page, events, options.colorScheme);
   const failed = basename(file) === "failed.html";
   if (failed) await page.screenshot({ path: join(out, `failed-${shape}.png`) });
+  await isReadable(page, "as it opens");
   if (failed) await tells(page, events);
+  if (failed) await opensAtChange(page);
   if (failed && !options.hasTouch) {
     await page.click("#fit");
     await says(page, "waits for a message: orders.recv");
@@ -161,6 +230,9 @@ async function use(context, file, events, shape, options) {
   if (!options.hasTouch) await hovers(page);
   if (!failed) await filters(page, events);
   await turns(page);
+  await isReadable(page, "in other colours");
+  await page.click("#kinds summary");
+  await isReadable(page, "with the kinds of events open");
   assert.deepEqual(wrong, []);
 }
 

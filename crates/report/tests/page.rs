@@ -6,6 +6,7 @@ use asx_report::{PAGE_EVENTS, Run, html};
 use asx_trace::{Codec, Header, Reader};
 use common::{Made, NASTY, TORN, busy, failed, read};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The data element of a page, and what is around it.
 fn parts(page: &str) -> (Value, String) {
@@ -74,7 +75,8 @@ fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
     assert_eq!(failure["message"], "`feed (main/1)` and `drain (main/2)` wait for each other");
     assert_eq!((&failure["place"], &failure["task"]), (&"src/shop.rs:3:5".into(), &"".into()));
     assert_eq!(failure["replay"], "ASX_REPLAY=AQCugbM cargo test shop");
-    assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (3, 1));
+    assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (3, 3));
+    assert_eq!(failure["changed"], serde_json::json!([11, 30, TORN + 5]));
     assert_eq!(data["teardown"], TORN);
     // The verdict of the laws is another fact, and the parts of the cause are told once.
     assert_eq!(data["holds"], true);
@@ -242,4 +244,76 @@ fn a_trace_that_is_too_long_is_refused_before_it_is_kept() {
         error.to_string(),
         format!("it has more than {} events, too many for this", most - 1)
     );
+}
+
+/// The colours of a theme, by name.
+fn colours(css: &str, selector: &str) -> BTreeMap<String, [f64; 3]> {
+    let (_, rest) = css.split_once(&format!("{selector} {{")).expect("a theme");
+    let block = rest.split('}').next().expect("its end");
+    let colour = |line: &str| {
+        let (name, value) = line.trim().strip_prefix("--")?.split_once(':')?;
+        let digits = value.trim().strip_prefix('#').filter(|digits| digits.len() == 6)?;
+        let part = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hex digits");
+        Some((name.to_owned(), [0, 2, 4].map(|at| f64::from(part(at)) / 255.0)))
+    };
+    block.split(';').filter_map(colour).collect()
+}
+
+/// The contrast of two colours by WCAG 2.2.
+fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+    let linear = |v: f64| if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
+    let light = |colour: [f64; 3]| {
+        let [r, g, b] = colour.map(linear);
+        0.2126 * r + 0.7152 * g + 0.0722 * b
+    };
+    let [one, other] = [one, other].map(light);
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+#[test]
+fn text_colours_have_a_contrast_of_at_least_4_5_in_both_themes() {
+    const CSS: &str = include_str!("../page/style.css");
+    let grounds = ["bg", "card", "hover", "pick", "grid", "mark-bg"];
+    let bars = [
+        "Created",
+        "Running",
+        "CancelRequested",
+        "Cancelling",
+        "Finalizing",
+        "Completed",
+        "Open",
+        "Closing",
+        "Draining",
+        "Closed",
+        "parked",
+    ];
+    let mut pairs = vec![("accent-text", "accent"), ("good", "good-bg"), ("timer", "card")];
+    for ground in grounds {
+        pairs.extend(["text", "soft"].map(|ink| (ink, ground)));
+    }
+    for ground in ["card", "hover", "pick", "mark-bg"] {
+        pairs.extend(["mark", "accent"].map(|ink| (ink, ground)));
+    }
+    for ground in ["card", "hover"] {
+        pairs.extend(["Ok", "Err", "Cancelled", "Panicked"].map(|ink| (ink, ground)));
+    }
+    // The chart writes the names of states on their bars, and the names of tasks on polls.
+    pairs.extend(bars.map(|bar| ("bar-text", bar)));
+    pairs.extend(["ready", "timed", "cancel"].map(|lane| ("card", lane)));
+    pairs.push(("text", "parked"));
+    for selector in [":root", ":root[data-theme=\"dark\"]"] {
+        let colours = colours(CSS, selector);
+        for (ink, ground) in &pairs {
+            let ratio = contrast(colours[*ink], colours[*ground]);
+            assert!(ratio >= 4.5, "{selector}: {ink} on {ground} has {ratio:.2}");
+        }
+        // Every colour in which the style sheet writes text is in the list above.
+        for rule in CSS.split([';', '{']).map(str::trim) {
+            let name = rule.strip_prefix("color: var(--").and_then(|rest| rest.split(')').next());
+            if let Some(name) = name {
+                assert!(pairs.iter().any(|(ink, _)| *ink == name), "{name}");
+            }
+        }
+    }
+    assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9, "black on white");
 }

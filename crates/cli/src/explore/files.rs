@@ -1,11 +1,13 @@
-//! What is written of a run that failed: its trace, and the page that shows it.
+//! The files of a run: its trace and its page.
 
 use std::path::PathBuf;
 
-use asx_conformance::{Record, Scenario};
+use asx_conformance::{Record, Scenario, shell_word};
+use asx_report::Cause;
 use clap::Args;
 
 use super::Setup;
+use super::tape::{Change, is_law};
 use crate::trace::{Recording, known_codec};
 
 /// Where a run is written to.
@@ -19,11 +21,30 @@ pub(super) struct Files {
     pub(super) report: Option<PathBuf>,
 }
 
-/// Which run it was.
+/// The run to write.
 pub(super) struct Failed<'a> {
+    /// The scenario as it was named on the command line.
+    pub(super) file: &'a str,
     pub(super) seed: u64,
     pub(super) token: &'a str,
     pub(super) failure: Option<&'a str>,
+    pub(super) changes: &'a [Change],
+}
+
+impl Failed<'_> {
+    /// The cause of the failure, for the head of the page.
+    fn cause(&self) -> Cause {
+        let Some(message) = self.failure else { return Cause::default() };
+        let kind = if is_law(message) { "law" } else { "expectation" };
+        Cause {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            changes: self.changes.iter().map(|change| change.text.clone()).collect(),
+            change_events: self.changes.iter().map(|change| change.event).collect(),
+            replay: Some(format!("asx replay {} {}", shell_word(self.file), self.token)),
+            ..Cause::default()
+        }
+    }
 }
 
 impl Files {
@@ -45,7 +66,10 @@ impl Files {
             host: "lab",
             seed: run.seed,
             workers: setup.workers_of(scenario),
-            meta: vec![("token".to_owned(), run.token.to_owned())],
+            meta: [("token".to_owned(), run.token.to_owned())]
+                .into_iter()
+                .chain(run.cause().meta())
+                .collect(),
             record,
             failures: run.failure.map(str::to_owned).into_iter().collect(),
         };

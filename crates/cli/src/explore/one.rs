@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use asx_conformance::{Host, Native, Record, Scenario, shell_word};
 use asx_kernel::digest::Digest;
-use asx_lab::explore::{Follow, Schedule, shrink};
+use asx_lab::explore::{Follow, Schedule, Shrunk, shrink};
 use clap::Args;
 
 use super::Setup;
@@ -101,7 +101,14 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         complain!("asx: {}", wrong(text, &TokenError::NotFollowed));
         return Ok(ExitCode::from(2));
     }
-    let run = Failed { seed: 0, token: text, failure: failure.as_deref() };
+    let changes = tape.changes(&record);
+    let run = Failed {
+        file: &options.file,
+        seed: 0,
+        token: text,
+        failure: failure.as_deref(),
+        changes: &changes,
+    };
     if let Err(wrong) = options.files.write(&scenario, token.setup, &run, &record) {
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
@@ -145,6 +152,24 @@ pub(crate) fn following(token: &str, scenario: &Scenario) -> Result<Box<dyn Host
 /// Runs that shrinking may take.
 const SHRINKING: u64 = 5000;
 
+/// Makes a failing schedule as short as possible. Returns nothing if it does not fail, else the
+/// result and the message of the failure.
+pub(super) fn shrink_schedule(
+    scenario: &Arc<Scenario>,
+    setup: Setup,
+    schedule: &Schedule,
+) -> Option<(Shrunk, String)> {
+    let mut message = None;
+    let shrunk = shrink(schedule, SHRINKING, |schedule, log| {
+        let (failure, _, tape) = follow(scenario, schedule, setup);
+        log.clone_from(&tape.lock().log);
+        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
+        message = failure.or(message.take());
+        id
+    });
+    Some((shrunk?, message.unwrap_or_default()))
+}
+
 /// `asx shrink`.
 pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result<ExitCode> {
     let Some((scenario, Token { setup, schedule })) =
@@ -152,15 +177,8 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
     else {
         return Ok(ExitCode::from(2));
     };
-    let mut message = None;
-    let shrunk = shrink(&schedule, SHRINKING, |schedule, log| {
-        let (failure, _, tape) = follow(&scenario, schedule, setup);
-        log.clone_from(&tape.lock().log);
-        let id = failure.as_ref().map(|text| Digest::new().bytes(text.as_bytes()).value());
-        message = failure.or(message.take());
-        id
-    });
-    let Some(shrunk) = shrunk else {
+    let shrunk = shrink_schedule(&scenario, setup, &schedule);
+    let Some((shrunk, message)) = shrunk else {
         match options.json {
             true => writeln!(out, "{}", serde_json::json!({ "id": scenario.id, "failure": null }))?,
             false => writeln!(
@@ -175,7 +193,8 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
     let before = schedule.deviations.len();
     let after = shrunk.schedule.deviations.len();
     let token = Token::text(&scenario, setup, &shrunk.schedule);
-    let words = shrunk.log.words(|task| format!("{task:?}"));
+    let (_, record, tape) = follow(&scenario, &shrunk.schedule, setup);
+    let changes = tape.changes(&record);
     if options.json {
         let value = serde_json::json!({
             "id": scenario.id, "token": token, "before": before, "after": after,
@@ -183,11 +202,10 @@ pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result
         });
         writeln!(out, "{value}")?;
     } else {
-        let message = message.unwrap_or_default();
         writeln!(out, "{} {}: {message}", verdict(false), scenario.id)?;
         let runs = counted(shrunk.runs, "run");
         writeln!(out, "  shrunk from {before} forced choices to {after}, in {runs}")?;
-        words.iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+        changes.iter().try_for_each(|change| writeln!(out, "  {}", change.text))?;
         let command = format!("asx replay {} {token}", shell_word(&options.file));
         writeln!(out, "  {}", COMMAND.text(command))?;
     }

@@ -34,7 +34,7 @@ pub(super) fn write(
     }
     for name in options.files.names() {
         match state.failures.first() {
-            Some(_) => writeln!(out, "  {name}: the first run that failed")?,
+            Some(_) => writeln!(out, "  {name}: the first run that failed, shrunk")?,
             None => writeln!(out, "  {name}: not written, since no run failed")?,
         }
     }
@@ -88,12 +88,12 @@ fn write_limits(
     if state.exhausted && state.done == 1 {
         let on = counted(workers, "worker");
         let hint = match workers {
-            1 => "; --workers 2 varies which worker takes which task",
+            1 => "; try --workers 2",
             _ => "",
         };
         writeln!(
             out,
-            "  {note}: nothing to vary: this scenario leaves no choice open on {on}{hint}"
+            "  {note}: nothing to vary: the scenario leaves no choice open on {on}{hint}"
         )?;
     }
     let expect = &scenario.expect;

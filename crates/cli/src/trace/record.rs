@@ -4,7 +4,7 @@ use super::{Failed, file, report};
 use asx_conformance::events::{HostEvent as Seen, Named};
 use asx_conformance::value::Value as Given;
 use asx_conformance::{Record, Report, Scenario, SeedRun};
-use asx_report::{PAGE_EVENTS, Run, html};
+use asx_report::{Cause, PAGE_EVENTS, Run, html};
 use asx_trace::{
     Class, Codec, End, ErrorKind, Header, HostEvent, Label, Limits, Mark, Reader, Sink, Value,
     Writer,
@@ -32,7 +32,16 @@ impl<'a> Recording<'a> {
             host: report.host,
             seed: run.seed,
             workers: scenario.config.workers as u64,
-            meta: Vec::new(),
+            meta: match run.failures.first() {
+                None => Vec::new(),
+                Some(failure) => Cause {
+                    kind: "expectation".to_owned(),
+                    message: failure.to_string(),
+                    replay: Some(run.repro.clone()),
+                    ..Cause::default()
+                }
+                .meta(),
+            },
             record: &run.record,
             failures: run.failures.iter().map(ToString::to_string).collect(),
         }

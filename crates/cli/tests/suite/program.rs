@@ -893,3 +893,53 @@ fn tour_finds_its_bug_and_its_replay_command_fails_again() {
         assert_eq!(refused.status.code(), Some(2), "{token}: {}", text(&refused.stdout));
     }
 }
+
+/// The data of a page.
+fn page_data(path: &Path) -> serde_json::Value {
+    let page = fs::read_to_string(path).expect("a page");
+    let (_, rest) = page.split_once("id=\"data\">").expect("data");
+    serde_json::from_str(rest.split("</script>").next().expect("its end")).expect("JSON")
+}
+
+#[cfg(unix)]
+#[test]
+fn page_of_a_failing_run_has_its_changes_and_a_command_that_fails_again() {
+    let folder = Folder::new("program-page");
+    let expect = "[expect]\noutcomes = { a1 = \"Ok\", a2 = \"Cancelled\" }\n";
+    // A name that a shell would take apart.
+    let name = "my slot's.toml";
+    fs::write(folder.join(name), format!("{SLOT}{expect}")).expect("a file");
+    let call = "asx explore \"my slot's.toml\" --expect --workers 2 --report page.html";
+    let output = in_shell(&folder, call);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let data = page_data(&folder.join("page.html"));
+    let failure = &data["failure"];
+    assert_eq!(failure["kind"], "expectation", "{failure}");
+    assert!(failure["message"].as_str().expect("text").contains("outcome of `a1`"), "{failure}");
+    let changes = failure["changes"].as_array().expect("a list");
+    let events = failure["changed"].as_array().expect("a list");
+    assert!(!changes.is_empty() && changes.len() == events.len(), "{failure}");
+    for (change, event) in changes.iter().zip(events) {
+        // Each leads to the decision that runs the task it names.
+        let event = event.as_u64().expect("an event") as usize;
+        let kind = data["kind"][event].as_u64().expect("a kind") as usize;
+        assert_eq!(data["kinds"][kind][0], "scheduler_step_decision", "{change}");
+        let task = data["about"][4 * event].as_u64().expect("a task") as usize;
+        let task = format!("run `{}`", data["tasks"][task - 1][1].as_str().expect("a name"));
+        assert!(change.as_str().expect("text").contains(&task), "{change} {task}");
+    }
+    let command = failure["replay"].as_str().expect("a command");
+    let again = in_shell(&folder, command);
+    assert_eq!(again.status.code(), Some(1), "{command}: {}", text(&again.stderr));
+    assert!(text(&again.stdout).contains(failure["message"].as_str().expect("text")));
+    // A run that fails in the usual order has no changes, and its command fails as well.
+    fs::write(folder.join(name), SLOT.to_owned() + "[expect]\nnever = [\"sent\"]\n")
+        .expect("a file");
+    let call = "asx run \"my slot's.toml\" --host native --trace t.asxt; \
+                asx trace report t.asxt --html page.html";
+    assert_eq!(in_shell(&folder, call).status.code(), Some(0));
+    let data = page_data(&folder.join("page.html"));
+    assert_eq!(data["failure"]["changes"], serde_json::json!([]));
+    let command = data["failure"]["replay"].as_str().expect("a command");
+    assert_eq!(in_shell(&folder, command).status.code(), Some(1), "{command}");
+}

@@ -29,6 +29,7 @@ use asx_runtime::{Cx, Scope, Task};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An obligation by its region and its number.
@@ -473,7 +474,9 @@ impl Driver for Engine {
         if worker.is_some_and(|worker| worker >= self.run.workers()) {
             return Err(Status::InvalidArgument);
         }
-        Ok(self.run.step(worker))
+        let step = self.run.step(worker);
+        self.steps.fetch_add(u64::from(step.is_some()), Relaxed);
+        Ok(step)
     }
 
     fn control(&mut self, control: Control) -> Done {

@@ -37,6 +37,7 @@ use channels::Held;
 use gate::Gate;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steps::Steps;
 
@@ -52,6 +53,8 @@ pub struct Native {
     ties: bool,
     /// Whether an event loop drives it, as in a page.
     web: bool,
+    /// The number of steps that the current run has taken.
+    steps: Arc<AtomicU64>,
 }
 
 /// Makes the oracle for a run under a seed on so many workers.
@@ -81,6 +84,11 @@ impl Native {
         let oracle: Oracle = Box::new(move |_, _| oracle());
         Native { oracle: Some(oracle), workers, ties: true, ..Native::default() }
     }
+
+    /// The number of steps that the current run has taken: its decisions so far.
+    pub fn steps(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.steps)
+    }
 }
 
 impl Native {
@@ -109,6 +117,7 @@ impl Host for Native {
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
         // The old run ends first: its futures know their world.
         self.engine = None;
+        self.steps.store(0, Relaxed);
         let mut setup = setup(&scenario.config, seed, self.workers);
         if self.ties {
             setup.tie_break = TieBreak::Seeded;
@@ -121,7 +130,8 @@ impl Host for Native {
             None if self.web => browser::of_page(setup, scenario.config.browser.as_ref()),
             None => steps::of_threads(setup),
         };
-        self.engine = Some(Engine::new(Arc::clone(scenario), seed, run));
+        let steps = Arc::clone(&self.steps);
+        self.engine = Some(Engine::new(Arc::clone(scenario), seed, run, steps));
     }
 
     fn apply(&mut self, op: &Op) -> Reply {
@@ -145,6 +155,7 @@ impl Host for Native {
 
 struct Engine {
     run: Box<dyn Steps>,
+    steps: Arc<AtomicU64>,
     world: Arc<World>,
     refinement: RefCell<Refinement>,
 }
@@ -226,7 +237,12 @@ impl World {
 }
 
 impl Engine {
-    fn new(scenario: Arc<Scenario>, seed: u64, run: Box<dyn Steps>) -> Engine {
+    fn new(
+        scenario: Arc<Scenario>,
+        seed: u64,
+        run: Box<dyn Steps>,
+        steps: Arc<AtomicU64>,
+    ) -> Engine {
         let root = RegionProbe::of(run.root().clone());
         let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
@@ -242,7 +258,7 @@ impl Engine {
         });
         world.book().bind_region("root", root.id());
         world.things().regions.insert(root.id(), root);
-        Engine { run, world, refinement: RefCell::default() }
+        Engine { run, steps, world, refinement: RefCell::default() }
     }
 
     fn check(&self) -> Result<(), String> {

@@ -191,6 +191,18 @@ impl Decisions {
         lines
     }
 
+    /// The indices of the decisions that differ from the default policy, in the order of
+    /// [`words`](Decisions::words) and of the deviations of [`schedule`](Decisions::schedule).
+    pub fn changed(&self) -> Vec<usize> {
+        let mut changed = Vec::new();
+        self.walk(|place, taken, _| {
+            if taken.option != place.default {
+                changed.push(place.decision);
+            }
+        });
+        changed
+    }
+
     /// Calls back at every decision with where it was, what was taken, and who could run.
     fn walk(&self, mut visit: impl FnMut(Place, Taken, &[TaskPath])) {
         let mut counts = Counts::default();

@@ -164,6 +164,34 @@ fn a_trace_says_why_the_run_failed_and_how_to_see_it_again() {
     assert_eq!(cause.place, panics.failure.place);
 }
 
+#[test]
+fn trace_names_the_decision_event_of_every_changed_decision() {
+    for found in [failure(check(two_locks).run()), failure(check(in_order).run())] {
+        let (header, records) = written(&found, "changed");
+        let cause = Cause::of(&header).expect("a cause");
+        assert!(!cause.changes.is_empty(), "{found}");
+        assert_eq!(cause.changes.len(), cause.change_events.len(), "{cause:?}");
+        for (change, seq) in cause.changes.iter().zip(&cause.change_events) {
+            let decided = records.iter().find_map(|record| match record {
+                Record::Event(event) if event.seq == *seq => Some(event),
+                _ => None,
+            });
+            let decided = decided.expect("the event is in the trace");
+            assert_eq!(decided.kind.name(), "scheduler_step_decision", "{change}");
+            let label = records.iter().find_map(|record| match record {
+                Record::Label(label) if Some(label.number) == decided.subject.task => {
+                    Some(&label.text).filter(|_| label.class == Class::Task)
+                }
+                _ => None,
+            });
+            let run = format!("run `{}` instead of", label.expect("a name"));
+            assert!(change.contains(&run), "{change}: {run}");
+        }
+    }
+    let usual = failure(check(async |_cx: Cx| Err::<(), _>("no")).run());
+    assert!(Cause::of(&written(&usual, "changed").0).expect("a cause").change_events.is_empty());
+}
+
 /// What was noted beside the events: kind, task, expression.
 fn notes(records: &[Record]) -> Vec<(&str, u64, &str)> {
     let of = |host: &HostEvent, name: &str| {

@@ -69,7 +69,7 @@ fn write_failure(json: &mut Json, run: &Run) {
     match Cause::of(header) {
         None => drop(json.raw("null")),
         Some(cause) => drop(json.object(|json| {
-            let Cause { kind, message, task, place, step, detail, changes, replay } = &cause;
+            let Cause { kind, message, task, place, step, detail, changes, replay, .. } = &cause;
             json.key("kind").text(kind).key("message").text(message);
             for (name, part) in
                 [("task", task), ("place", place), ("step", step), ("replay", replay)]
@@ -81,6 +81,10 @@ fn write_failure(json: &mut Json, run: &Run) {
                     json.text(line);
                 });
             }
+            // The index of the event of each change, if the trace has it.
+            json.key("changed").list(&cause.change_events, |json, seq| {
+                json.maybe(run.index_of(*seq).map(|at| at as u64));
+            });
         })),
     }
     let teardown = header.meta.iter().find(|(name, _)| name == TEARDOWN);

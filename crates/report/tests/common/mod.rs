@@ -125,7 +125,12 @@ pub(crate) fn failed() -> Made {
             "    last sent by `drain (main/2)` at src/shop.rs:4:5".into(),
             "    spawned at src/shop.rs:2:5".into(),
         ],
-        changes: vec!["at step 3 run `drain (main/2)` instead of `feed (main/1)`".into()],
+        changes: vec![
+            "at step 3 run `drain (main/2)` instead of `feed (main/1)`".into(),
+            "in step 7 (`drain (main/2)`) tie takes 1 of 0..2".into(),
+            "in step 19, which only ended the run".into(),
+        ],
+        change_events: vec![11, 30, TORN + 5],
         replay: Some("ASX_REPLAY=AQCugbM cargo test shop".into()),
     };
     let mut meta = cause.meta();
