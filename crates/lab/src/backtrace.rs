@@ -3,11 +3,11 @@
 //! Only the run on record has notes of that; of others nothing is said.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 
 use asx_runtime::backtrace::{EndNotes, Frame, Side, TaskNotes, Thing, ThingNotes, Use, WaitNotes};
 use asx_runtime::{Activity, RegionInfo, TaskInfo};
 
+use crate::failure::place;
 use crate::source::expression;
 
 /// Parts of a task around a wait that are told, from the inside out.
@@ -145,7 +145,7 @@ fn words(thing: Thing, side: Side) -> Words {
 
 /// Who could end a wait at a channel or a notification, as far as it is known.
 fn who_could(thing: &ThingNotes, names: &TaskNames<'_>) -> Vec<String> {
-    let ThingNotes { last, users, ends, .. } = thing;
+    let ThingNotes { last, users, ends, permits, .. } = thing;
     let Words { done, never, ends: kinds } = words(thing.thing, thing.side);
     let mut lines = vec![match last {
         Some(Use { task, at }) => {
@@ -153,6 +153,10 @@ fn who_could(thing: &ThingNotes, names: &TaskNames<'_>) -> Vec<String> {
         }
         None => String::from(never),
     }];
+    let reserved = permits.iter().take(MOST_ENDS).map(|Use { task, at }| {
+        format!("a slot is reserved by {} at {}", names.task(*task), place(at)).replace(",,", ",")
+    });
+    lines.extend(reserved);
     let Some((one, several)) = kinds else {
         if users.len() > 1 {
             let users: Vec<_> = users.iter().take(MOST_ENDS).map(|it| names.task(*it)).collect();
@@ -178,10 +182,6 @@ fn who_could(thing: &ThingNotes, names: &TaskNames<'_>) -> Vec<String> {
         }
     }
     lines
-}
-
-fn place(at: &Location<'static>) -> String {
-    expression(at).map_or_else(|| at.to_string(), |call| format!("{at} (`{call}`)"))
 }
 
 #[cfg(test)]

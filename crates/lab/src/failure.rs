@@ -8,6 +8,7 @@ use asx_runtime::waits::Hold;
 use asx_runtime::{Cancelled, Panic, SpawnError};
 
 use crate::explore::Verdict;
+use crate::source::expression;
 use crate::stuck::Watch;
 
 /// What kind of thing went wrong.
@@ -168,12 +169,39 @@ impl Finding {
         (timeouts > 0).then(|| Finding::new(Kind::Unheeded, message()))
     }
 
-    pub(crate) fn forced(tasks: u64) -> Option<Finding> {
-        let message = || match tasks {
-            1 => String::from("a task did not end within its cleanup allowance"),
-            _ => format!("{tasks} tasks did not end within their cleanup allowance"),
+    /// Tasks were ended by force. `overran`: which, and where they waited.
+    pub(crate) fn forced(
+        tasks: u64,
+        overran: &[Hold],
+        called: impl Fn(u64) -> String,
+    ) -> Option<Finding> {
+        if tasks == 0 {
+            return None;
+        }
+        let first = overran.first().map(|hold| format!("`{}`", called(hold.task)));
+        let message = match (tasks, first) {
+            (1, Some(task)) => format!("{task} did not end within its cleanup allowance"),
+            (1, None) => String::from("a task did not end within its cleanup allowance"),
+            (2, Some(task)) => {
+                format!("{task} and another task did not end within their cleanup allowance")
+            }
+            (_, Some(task)) => {
+                let others = tasks - 1;
+                format!("{task} and {others} others did not end within their cleanup allowance")
+            }
+            (_, None) => format!("{tasks} tasks did not end within their cleanup allowance"),
         };
-        (tasks > 0).then(|| Finding::new(Kind::Overrun, message()))
+        let mut finding = Finding::new(Kind::Overrun, message);
+        for Hold { task, at } in overran {
+            let name = called(*task);
+            finding.detail += &match at {
+                Some(at) => {
+                    format!("`{name}` was ended by force while it waited at {}\n", place(at))
+                }
+                None => format!("`{name}` was ended by force\n"),
+            };
+        }
+        Some(finding)
     }
 
     pub(crate) fn lost_panics(count: u64) -> Option<Finding> {
@@ -184,12 +212,25 @@ impl Finding {
         (count > 0).then(|| Finding::new(Kind::Panic, message()))
     }
 
-    pub(crate) fn leaked_obligations(count: usize) -> Option<Finding> {
-        let message = || match count {
+    /// Obligations were not resolved. `leaked`: which task has reserved each, and where.
+    pub(crate) fn leaked_obligations(
+        leaked: &[Hold],
+        called: impl Fn(u64) -> String,
+    ) -> Option<Finding> {
+        let message = match leaked.len() {
+            0 => return None,
             1 => String::from("an obligation was neither committed nor aborted"),
-            _ => format!("{count} obligations were neither committed nor aborted"),
+            count => format!("{count} obligations were neither committed nor aborted"),
         };
-        (count > 0).then(|| Finding::new(Kind::Leak, message()))
+        let origins = leaked.iter().filter_map(|Hold { task, at }| {
+            let at = place((*at)?);
+            Some(match task {
+                0 => format!("reserved at {at}\n"),
+                task => format!("reserved by `{}` at {at}\n", called(*task)),
+            })
+        });
+        let detail: String = origins.collect();
+        Some(Finding::new(Kind::Leak, message).with_detail(&detail))
     }
 
     pub(crate) fn leaked_permits(held: &[Hold], called: impl Fn(u64) -> String) -> Option<Finding> {
@@ -201,7 +242,7 @@ impl Finding {
         for Hold { task, at } in held {
             let name = called(*task);
             finding.detail += &match at {
-                Some(at) => format!("taken by `{name}` at {at}\n"),
+                Some(at) => format!("taken by `{name}` at {}\n", place(at)),
                 None => format!("taken by `{name}`\n"),
             };
         }
@@ -218,6 +259,14 @@ impl Finding {
             _ => format!("{count} timers are still armed"),
         };
         Finding::new(Kind::Leak, message)
+    }
+}
+
+/// A place in the source, with its expression where the source can be read.
+pub(crate) fn place(at: &'static Location<'static>) -> String {
+    match expression(at) {
+        Some(expression) => format!("{at} (`{expression}`)"),
+        None => at.to_string(),
     }
 }
 

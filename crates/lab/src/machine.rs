@@ -32,14 +32,13 @@ use asx_runtime::{
 
 use crate::backtrace::{self, TaskNames, Told};
 use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
-use crate::failure::{Failure, Finding};
+use crate::failure::{Failure, Finding, Kind, place};
 use crate::fiber;
 use crate::guard::Seen;
 use crate::host::{LabHost, Made, Pause, Stepped, Trouble};
 use crate::net::{Faults, Names, is_carrier};
 use crate::panic_hook::{self, Heard};
 use crate::signal::Signal;
-use crate::source::expression;
 use crate::stuck::{self, Standstill, Watch};
 use crate::wait_log::WaitLog;
 
@@ -209,6 +208,7 @@ impl Machine {
                 (*rare).told(ended, steps)
             }
         };
+        let failure = failure.map(|failure| parts.with_io_failures(failure));
         let (mut used, held_back) = {
             let mut state = parts.host.state();
             (state.strategy.take(), state.held_back)
@@ -341,7 +341,10 @@ impl Parts {
     #[cold]
     fn left_behind(&self, before: Health, rare: Option<&Rare>) -> Option<Finding> {
         let after = self.root.health();
-        self.leaks().or_else(|| Finding::forced(after.overruns - before.overruns)).or_else(|| {
+        let called = |task| self.host.state().called(task);
+        let overruns = after.overruns - before.overruns;
+        let forced = || Finding::forced(overruns, &waits::take_overruns(), called);
+        self.leaks().or_else(forced).or_else(|| {
             let lost = after.lost_panics - before.lost_panics;
             let late = after.unheeded_timeouts - before.unheeded_timeouts;
             if let Some(finding) =
@@ -382,6 +385,16 @@ impl Parts {
         }
     }
 
+    /// Adds the socket operations that failed before an error or a panic.
+    #[cold]
+    fn with_io_failures(&self, mut failure: Box<Failure>) -> Box<Failure> {
+        if matches!(failure.finding.kind, Kind::Error | Kind::Panic) {
+            let called = |task| self.host.state().called(task);
+            failure.finding.detail += &self.host.net_of_lab().describe_failures(&called);
+        }
+        failure
+    }
+
     /// What a program that is over has left behind.
     fn leaks(&self) -> Option<Finding> {
         let timers = self.core.live_timers();
@@ -391,7 +404,7 @@ impl Parts {
             return Some(Finding::leaked_timers(timers));
         }
         let called = |task| self.host.state().called(task);
-        Finding::leaked_obligations(waits::take_leaked())
+        Finding::leaked_obligations(&waits::take_leaked(), called)
             .or_else(|| Finding::leaked_permits(&waits::held(), called))
     }
 
@@ -490,8 +503,7 @@ fn waits(task: &TaskInfo) -> String {
         (Activity::Runnable, _) => format!("({state}) can run"),
         (Activity::Waiting, Some((on, at))) => {
             let on = task.socket.as_deref().unwrap_or(on);
-            let what = expression(at).map_or_else(String::new, |what| format!(" (`{what}`)"));
-            format!("({state}) waits for {on} at {at}{what}")
+            format!("({state}) waits for {on} at {}", place(at))
         }
         (Activity::Waiting, None) => format!("({state}) waits for what asx can't see"),
     }

@@ -262,7 +262,9 @@ where
         let most = self.most_runs();
         let all = most - self.round_began;
         let each = all / RESERVE;
-        let after = u32::from(slows) + u32::from(several);
+        // The first runs, in the host's order, have shown whether there are timers.
+        let may_slow = slows && (self.machine.is_timed() || self.check.workers > 0);
+        let after = u32::from(may_slow) + u32::from(several);
         self.begin_part(Part::Orders, 1, 1 + disturbances + after);
         self.reserve = 0;
         self.cap = self.round_began + all / u64::from(1 + disturbances);

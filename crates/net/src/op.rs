@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use asx_runtime::net::{Address, Direction, Socket, WaitSlot};
+use asx_runtime::net::{Address, Direction, Socket, WaitSlot, attempts_at};
 use asx_runtime::operation::{Registration, Wait, charge};
 use asx_runtime::{CancelSafe, Cx};
 
@@ -198,6 +198,7 @@ impl Waiter {
                 return Poll::Pending;
             };
             let seen = seen?;
+            attempts_at(at);
             match attempt.attempt(socket) {
                 Ok(Attempted { output, is_short }) => {
                     if is_short {

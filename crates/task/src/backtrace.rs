@@ -119,6 +119,22 @@ impl Endpoint {
         Endpoint {}
     }
 
+    /// A permit for a slot, reserved at `at` by the task that is being polled.
+    #[cfg_attr(not(feature = "lab"), inline(always))]
+    #[cfg_attr(feature = "lab", inline)]
+    pub fn permit(_usage: &Usage, _at: &'static std::panic::Location<'static>) -> Endpoint {
+        #[cfg(feature = "lab")]
+        return match is_on() {
+            true => {
+                let thing = _usage.number();
+                Endpoint { number: on::note_permit(thing, by_current(_at)), thing }
+            }
+            false => Endpoint::NOTHING,
+        };
+        #[cfg(not(feature = "lab"))]
+        Endpoint {}
+    }
+
     #[cfg(feature = "lab")]
     fn of_thing(thing: u64, side: Side, at: &'static Location<'static>) -> Endpoint {
         Endpoint { number: on::note_end(thing, side, by_current(at)), thing }

@@ -15,12 +15,32 @@
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 pub use asx_kernel::io::Opening;
+
+#[cfg(feature = "lab")]
+thread_local! {
+    static ATTEMPTED: std::cell::Cell<Option<&'static Location<'static>>> =
+        const { std::cell::Cell::new(None) };
+}
+
+/// Notes the place of the operation whose attempt follows on this thread, for reports of the lab.
+#[cfg_attr(not(feature = "lab"), inline(always))]
+pub fn attempts_at(_at: &'static Location<'static>) {
+    #[cfg(feature = "lab")]
+    ATTEMPTED.set(Some(_at));
+}
+
+/// The place of the operation that was last [attempted](attempts_at) on this thread.
+#[cfg(feature = "lab")]
+pub fn attempted_at() -> Option<&'static Location<'static>> {
+    ATTEMPTED.get()
+}
 
 /// Which way an operation moves bytes. To accept is to read, to connect is to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,9 +7,14 @@
 //! lost. Without the feature all of this is nothing, and costs nothing.
 
 #[cfg(feature = "lab")]
-pub use on::{Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked};
+pub use on::{
+    Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked, take_overruns,
+};
 #[cfg(feature = "lab")]
-pub(crate) use on::{Survey, Wakers, What, enter, grant, leaked, leave, take_back, with_needs};
+pub(crate) use on::{
+    Survey, Wakers, What, enter, grant, leaked, leave, obliged, overran, released, take_back,
+    with_needs,
+};
 
 /// How many wakers of a task there are.
 #[cfg(not(feature = "lab"))]
@@ -27,10 +32,25 @@ impl Wakers {
     pub(crate) fn fewer(&self) {}
 }
 
-/// Obligations of a region were not resolved.
+/// Without the feature `lab` nothing is kept of obligations and overruns.
 #[cfg(not(feature = "lab"))]
-#[inline(always)]
-pub(crate) fn leaked(_: usize) {}
+mod off {
+    use std::panic::Location;
+
+    #[inline(always)]
+    pub(crate) fn obliged(_: u64, _: &'static Location<'static>) {}
+
+    #[inline(always)]
+    pub(crate) fn released(_: u64) {}
+
+    #[inline(always)]
+    pub(crate) fn leaked(_: u64) {}
+
+    #[inline(always)]
+    pub(crate) fn overran(_: u64, _: Option<&'static Location<'static>>) {}
+}
+#[cfg(not(feature = "lab"))]
+pub(crate) use off::{leaked, obliged, overran, released};
 
 #[cfg(feature = "lab")]
 mod on {
@@ -42,6 +62,7 @@ mod on {
 
     use crate::dump::TaskInfo;
     use crate::footprint;
+    use crate::task::context;
 
     /// A task that lives, and what keeps it.
     #[derive(Clone, Debug)]
@@ -235,7 +256,55 @@ mod on {
         /// Without a destructor, which each use would have to ask for: [`forget`] frees it.
         static LIST: RefCell<ManuallyDrop<List>> =
             const { RefCell::new(ManuallyDrop::new(List::EMPTY)) };
-        static LEAKED: Cell<usize> = const { Cell::new(0) };
+        static MARKS: RefCell<ManuallyDrop<Marks>> =
+            const { RefCell::new(ManuallyDrop::new(Marks::EMPTY)) };
+        /// Whether there is anything in `MARKS`.
+        static MARKED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// The origins of obligations, and the tasks that were ended by force.
+    struct Marks {
+        /// By number: those that are reserved.
+        obliged: BTreeMap<u64, Hold>,
+        leaked: Vec<Hold>,
+        overran: Vec<Hold>,
+    }
+
+    impl Marks {
+        const EMPTY: Marks =
+            Marks { obliged: BTreeMap::new(), leaked: Vec::new(), overran: Vec::new() };
+
+        fn with<R>(change: impl FnOnce(&mut Marks) -> R) -> R {
+            MARKED.set(true);
+            MARKS.with_borrow_mut(|marks| change(marks))
+        }
+    }
+
+    /// The task that is being polled has reserved an obligation.
+    pub(crate) fn obliged(id: u64, at: &'static Location<'static>) {
+        let task = context::with_current(|task| task.id()).unwrap_or_default();
+        let origin = Hold { task, at: Some(at) };
+        Marks::with(|marks| marks.obliged.insert(id, origin));
+    }
+
+    /// An obligation was resolved.
+    pub(crate) fn released(id: u64) {
+        Marks::with(|marks| marks.obliged.remove(&id));
+    }
+
+    /// An obligation was not resolved before its region closed.
+    pub(crate) fn leaked(id: u64) {
+        Marks::with(|marks| {
+            // It may have been reserved on another thread.
+            let origin = marks.obliged.remove(&id).unwrap_or(Hold { task: 0, at: None });
+            marks.leaked.push(origin);
+        });
+    }
+
+    /// A task was ended by force, or reported because its cleanup took too long; `at` is its last
+    /// await.
+    pub(crate) fn overran(task: u64, at: Option<&'static Location<'static>>) {
+        Marks::with(|marks| marks.overran.push(Hold { task, at }));
     }
 
     /// Puts something that a task does with a pool on the list: under which number.
@@ -295,19 +364,22 @@ mod on {
         });
     }
 
-    pub(crate) fn leaked(count: usize) {
-        LEAKED.set(LEAKED.get() + count);
-    }
-
     /// Whether nothing is waited for or held on this thread, and no obligation has leaked.
     #[inline]
     pub fn is_clean() -> bool {
-        LEAKED.get() == 0 && LIST.with_borrow(|list| list.entries.is_empty())
+        let has_leaked = MARKED.get() && MARKS.with_borrow(|marks| !marks.leaked.is_empty());
+        !has_leaked && LIST.with_borrow(|list| list.entries.is_empty())
     }
 
-    /// How many obligations have leaked on this thread since this was asked last.
-    pub fn take_leaked() -> usize {
-        LEAKED.take()
+    /// The origins of the obligations that have leaked on this thread since the last call; task 0
+    /// where the origin is unknown.
+    pub fn take_leaked() -> Vec<Hold> {
+        MARKS.with_borrow_mut(|marks| std::mem::take(&mut marks.leaked))
+    }
+
+    /// The tasks that were ended by force on this thread since the last call, and where they waited.
+    pub fn take_overruns() -> Vec<Hold> {
+        MARKS.with_borrow_mut(|marks| std::mem::take(&mut marks.overran))
     }
 
     /// What is held that was taken since the last [`clear`].
@@ -325,12 +397,15 @@ mod on {
     #[inline]
     pub fn clear() {
         LIST.with_borrow_mut(|list| list.entries.clear());
-        LEAKED.set(0);
+        if MARKED.take() {
+            MARKS.with_borrow_mut(|marks| **marks = Marks::EMPTY);
+        }
     }
 
     /// Gives back what was kept for the waits and holds of this thread, which it forgets.
     pub fn forget() {
         LIST.with_borrow_mut(|list| list.entries = Vec::new());
+        MARKS.with_borrow_mut(|marks| **marks = Marks::EMPTY);
     }
 
     /// What the regions know.

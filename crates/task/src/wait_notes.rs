@@ -64,6 +64,8 @@ pub struct ThingNotes {
     pub users: Vec<u64>,
     /// The handles of that side that there are.
     pub ends: Vec<EndNotes>,
+    /// The permits for its slots that there are, if the wait is for a slot.
+    pub permits: Vec<Use>,
 }
 
 /// What is known of a handle.
@@ -84,6 +86,8 @@ struct Uses {
 struct Handle {
     thing: u64,
     side: Side,
+    /// Whether it is a permit for a slot.
+    is_permit: bool,
     notes: EndNotes,
 }
 
@@ -164,13 +168,17 @@ impl Notes {
     fn thing(&self, number: u64, thing: Thing, side: Side) -> ThingNotes {
         let uses = self.things.get(&number).map(|sides| &sides[side as usize]);
         let handles = self.handles.values();
-        let ends = handles.filter(|end| (end.thing, end.side) == (number, side));
+        let (permits, ends): (Vec<&Handle>, _) =
+            handles.filter(|end| end.thing == number).partition(|end| end.is_permit);
+        let ends = ends.iter().filter(|end| end.side == side);
+        let permits = permits.iter().filter(|_| side == Side::Receives);
         ThingNotes {
             thing,
             side,
             last: uses.and_then(|uses| uses.last),
             users: uses.map(|uses| uses.users.clone()).unwrap_or_default(),
             ends: ends.map(|end| end.notes).collect(),
+            permits: permits.map(|permit| permit.notes.made).collect(),
         }
     }
 }
@@ -194,9 +202,19 @@ pub(crate) fn note_use(thing: u64, side: Side, by: Use) {
 
 /// A handle was made: its number.
 pub(crate) fn note_end(thing: u64, side: Side, made: Use) -> u64 {
+    add_handle(thing, side, false, made)
+}
+
+/// A slot was reserved: the number of its permit.
+pub(crate) fn note_permit(thing: u64, made: Use) -> u64 {
+    add_handle(thing, Side::Sends, true, made)
+}
+
+fn add_handle(thing: u64, side: Side, is_permit: bool, made: Use) -> u64 {
     let number = next_number();
     let notes = EndNotes { made, user: None };
-    NOTES.with_borrow_mut(|all| all.handles.insert(number, Handle { thing, side, notes }));
+    let handle = Handle { thing, side, is_permit, notes };
+    NOTES.with_borrow_mut(|all| all.handles.insert(number, handle));
     number
 }
 

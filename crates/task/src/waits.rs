@@ -21,7 +21,7 @@ use crate::region::Region;
 use crate::task::{cell, context};
 #[cfg(feature = "lab")]
 pub use crate::wait_list::{
-    Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked,
+    Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked, take_overruns,
 };
 #[cfg(feature = "lab")]
 use crate::wait_list::{Survey, What, enter, grant, leave, take_back, with_needs};

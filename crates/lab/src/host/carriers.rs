@@ -52,6 +52,10 @@ impl Driver for LabHost {
     fn time(&self) -> Time {
         self.now()
     }
+
+    fn current_task(&self) -> u64 {
+        self.state.here().map_or(0, |state| state.current)
+    }
 }
 
 impl LabHost {

@@ -29,6 +29,10 @@ impl SimNet {
 
     pub(crate) fn fire(&self, _: Time) {}
 
+    pub(crate) fn describe_failures(&self, _: &dyn Fn(u64) -> String) -> String {
+        String::new()
+    }
+
     pub(crate) fn called(&self, _: TaskPath) -> Option<String> {
         None
     }

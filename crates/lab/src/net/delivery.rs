@@ -6,6 +6,7 @@ use std::time::Duration;
 use asx_runtime::footprint;
 use asx_runtime::net::Direction;
 
+use super::failures::Cause;
 use super::mishap::Mishap;
 use super::names::plain;
 use super::network::{Carrier, Cut, Event, Network};
@@ -104,7 +105,7 @@ impl Network {
             } else {
                 pipe.rst = Mark::Arrived;
                 if let Some(to) = to.filter(|_| is_read) {
-                    self.fail(to, ErrorKind::ConnectionReset);
+                    self.fail(to, ErrorKind::ConnectionReset, Cause::Peer);
                 }
             }
             return;
@@ -143,7 +144,7 @@ impl Network {
         let pipe = &mut self.pipes[at];
         pipe.is_dead = true;
         if let Some(to) = pipe.to {
-            self.fail(to, ErrorKind::ConnectionReset);
+            self.fail(to, ErrorKind::ConnectionReset, Cause::ThisSide);
         }
         let back = &mut self.pipes[at ^ 1];
         back.is_dead = false;
@@ -162,7 +163,9 @@ impl Network {
         match self.connection_mishap(at, listener.is_some()) {
             Some(Mishap::Delay(time)) => return self.hold(at, time),
             Some(Mishap::Partition(time)) => return self.cut(at, time),
-            Some(Mishap::Refusal) => return self.fail(client, ErrorKind::ConnectionRefused),
+            Some(Mishap::Refusal) => {
+                return self.fail(client, ErrorKind::ConnectionRefused, Cause::Fault);
+            }
             Some(Mishap::HalfOpen) => {
                 self.kill(at);
                 let time = self.now() + CONNECT_GIVE_UP;
@@ -176,7 +179,7 @@ impl Network {
             None if self.sockets[client].local == self.pipes[at].to_address => {
                 self.establish_alone(client, at);
             }
-            None => self.fail(client, ErrorKind::ConnectionRefused),
+            None => self.fail(client, ErrorKind::ConnectionRefused, Cause::NoListener),
         }
     }
 
@@ -194,7 +197,7 @@ impl Network {
     }
 
     /// A connection is over at one end, because of this.
-    pub(super) fn fail(&mut self, id: usize, error: ErrorKind) {
+    pub(super) fn fail(&mut self, id: usize, error: ErrorKind, cause: Cause) {
         let Ok(stream) = self.stream(id).cloned() else { return };
         if stream.is_reset || stream.phase == Phase::Failed {
             return;
@@ -207,6 +210,7 @@ impl Network {
         let is_reset = error == ErrorKind::ConnectionReset;
         let told = if has_ended && is_reset { ErrorKind::BrokenPipe } else { error };
         self.sockets[id].error = Some(told);
+        self.sockets[id].cause = Some(cause);
         if let Some(stream) = self.stream_mut(id) {
             match stream.phase {
                 Phase::Connecting => stream.phase = Phase::Failed,
@@ -232,7 +236,7 @@ impl Network {
         for at in [at, at ^ 1] {
             self.kill(at);
             if let Some(to) = self.pipes[at].to {
-                self.fail(to, ErrorKind::ConnectionReset);
+                self.fail(to, ErrorKind::ConnectionReset, Cause::Fault);
             }
         }
     }
@@ -252,7 +256,7 @@ impl Network {
     /// A socket whose peer does not answer gives it up.
     pub(super) fn give_up(&mut self, id: usize) {
         if self.sockets[id].is_open {
-            self.fail(id, ErrorKind::TimedOut);
+            self.fail(id, ErrorKind::TimedOut, Cause::NoAnswer);
         }
     }
 

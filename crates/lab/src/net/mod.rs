@@ -30,6 +30,8 @@ mod datagrams;
 #[cfg(not(target_family = "wasm"))]
 mod delivery;
 #[cfg(not(target_family = "wasm"))]
+mod failures;
+#[cfg(not(target_family = "wasm"))]
 mod listener;
 #[cfg(not(target_family = "wasm"))]
 mod mishap;
@@ -76,6 +78,9 @@ pub(crate) trait Driver: Send + Sync {
 
     /// The time.
     fn time(&self) -> Time;
+
+    /// The number of the task that is being polled; 0 if none is.
+    fn current_task(&self) -> u64;
 }
 
 /// Whether a path is that of a carrier: those of tasks are odd.

@@ -13,6 +13,7 @@ use asx_runtime::net::{Address, Direction, SocketOption, SocketWait};
 use asx_runtime::operation::is_task_waker;
 
 use super::datagrams::{Datagrams, Flow};
+use super::failures::{Cause, IoFailure};
 use super::listener::Listener;
 use super::pipe::Pipe;
 use super::ports::{Ports, Protocol};
@@ -47,6 +48,8 @@ pub(super) struct Network {
     pub(super) dropped: Vec<Option<Waker>>,
     /// Sockets that were made outside of polls.
     unnamed: u64,
+    /// Operations that failed in this run.
+    pub(super) failures: Vec<IoFailure>,
     driver: Weak<dyn Driver>,
 }
 
@@ -87,6 +90,9 @@ pub(super) struct Sock {
     pub(super) waiters: Waiters,
     /// What went wrong since it was told last.
     pub(super) error: Option<ErrorKind>,
+    /// Why its connection failed, and the task that closed it.
+    pub(super) cause: Option<Cause>,
+    pub(super) closer: Option<u64>,
     pub(super) is_open: bool,
 }
 
@@ -100,7 +106,10 @@ pub(super) enum What {
 impl Sock {
     pub(super) fn new(name: u64, what: What, local: Address, settings: Settings) -> Sock {
         let waiters = Waiters::new();
-        Sock { name, what, local, settings, waiters, error: None, is_open: true }
+        let error = None;
+        let cause = None;
+        let closer = None;
+        Sock { name, what, local, settings, waiters, error, cause, closer, is_open: true }
     }
 
     /// What stands for its state in footprints.
@@ -130,6 +139,7 @@ impl Network {
             woken: Vec::new(),
             dropped: Vec::new(),
             unnamed: 0,
+            failures: Vec::new(),
             driver,
         }
     }
@@ -150,6 +160,7 @@ impl Network {
         self.cuts.clear();
         self.events.clear();
         self.unnamed = 0;
+        self.failures.clear();
     }
 
     /// The name of a socket that is made now: after the task that makes it.
@@ -239,6 +250,7 @@ impl Network {
             return;
         }
         self.change(id);
+        self.note_closer(id);
         self.forget_waiters(id);
         self.release(id);
         match &self.sockets[id].what {

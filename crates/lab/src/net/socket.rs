@@ -77,6 +77,14 @@ impl SimNet {
         }
     }
 
+    /// The last socket operations of this run that failed, a line each.
+    pub(crate) fn describe_failures(&self, called: &dyn Fn(u64) -> String) -> String {
+        match self.is_used.load(Relaxed) {
+            true => self.lock().describe_failures(called),
+            false => String::new(),
+        }
+    }
+
     /// What a carrier of this run is called.
     pub(crate) fn called(&self, carrier: TaskPath) -> Option<String> {
         self.lock().called(carrier.0)
@@ -184,6 +192,35 @@ impl SimSocket {
             false => Err(ErrorKind::NotConnected.into()),
         })
     }
+
+    /// The same for an operation of a program, whose failure is noted.
+    fn operate<R>(
+        &self,
+        operation: &'static str,
+        f: impl FnOnce(&mut Network, usize) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.with(|network, id| {
+            let result = f(network, id);
+            network.note_result(id, operation, &result);
+            result
+        })
+    }
+
+    /// Reads from a stream, and notes its end.
+    fn read_stream(&self, buffers: &mut [IoSliceMut<'_>], peeks: bool) -> io::Result<usize> {
+        let is_asked = buffers.iter().any(|buffer| !buffer.is_empty());
+        self.operate("read", |network, id| {
+            let count = network.read(id, buffers, peeks)?;
+            if count == 0 && is_asked {
+                network.note_failure(id, "read", None);
+            }
+            Ok(count)
+        })
+    }
+
+    fn is_datagrams(&self) -> bool {
+        self.with(|network, id| Ok(network.is_datagrams(id))).unwrap_or(false)
+    }
 }
 
 impl Drop for SimSocket {
@@ -256,46 +293,48 @@ impl Socket for SimSocket {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.with(|network, id| match network.is_datagrams(id) {
-            true => network.recv(id, buffer, false).map(|(count, _)| count),
-            false => network.read(id, &mut [IoSliceMut::new(buffer)], false),
-        })
+        match self.is_datagrams() {
+            true => self.recv_from(buffer).map(|(count, _)| count),
+            false => self.read_stream(&mut [IoSliceMut::new(buffer)], false),
+        }
     }
 
     fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.with(|network, id| network.read(id, buffers, false))
+        self.read_stream(buffers, false)
     }
 
     fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.with(|network, id| match network.is_datagrams(id) {
-            true => network.recv(id, buffer, true).map(|(count, _)| count),
-            false => network.read(id, &mut [IoSliceMut::new(buffer)], true),
-        })
+        match self.is_datagrams() {
+            true => self
+                .operate("receive", |network, id| network.recv(id, buffer, true))
+                .map(|(count, _)| count),
+            false => self.read_stream(&mut [IoSliceMut::new(buffer)], true),
+        }
     }
 
     fn write(&self, buffer: &[u8]) -> io::Result<usize> {
-        self.with(|network, id| match network.is_datagrams(id) {
+        self.operate("write", |network, id| match network.is_datagrams(id) {
             true => network.send(id, buffer, None),
             false => network.write(id, &[IoSlice::new(buffer)]),
         })
     }
 
     fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.with(|network, id| network.write(id, buffers))
+        self.operate("write", |network, id| network.write(id, buffers))
     }
 
     fn accept(&self) -> io::Result<(Arc<dyn Socket>, Address)> {
-        let (child, from) = self.with(|network, id| network.accept(id))?;
+        let (child, from) = self.operate("accept", |network, id| network.accept(id))?;
         Ok((self.net.open(|_| Ok(child))?, from))
     }
 
     fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, Address)> {
-        self.with(|network, id| network.recv(id, buffer, false))
+        self.operate("receive", |network, id| network.recv(id, buffer, false))
     }
 
     fn send_to(&self, buffer: &[u8], to: &Address) -> io::Result<usize> {
         to.check()?;
-        self.with(|network, id| network.send(id, buffer, Some(to)))
+        self.operate("send", |network, id| network.send(id, buffer, Some(to)))
     }
 
     fn connect_to(&self, to: &Address) -> io::Result<()> {
@@ -323,7 +362,13 @@ impl Socket for SimSocket {
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.with(|network, id| Ok(network.take_error(id)))
+        self.with(|network, id| {
+            let error = network.take_error(id);
+            if let Some(error) = &error {
+                network.note_failure(id, "connect", Some(error.kind()));
+            }
+            Ok(error)
+        })
     }
 
     fn set_option(&self, option: SocketOption) -> io::Result<()> {

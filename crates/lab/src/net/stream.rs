@@ -286,6 +286,7 @@ impl Network {
             return Err(ErrorKind::NotConnected.into());
         }
         self.change(id);
+        self.note_closer(id);
         let Stream { incoming, outgoing, .. } = *self.stream(id)?;
         if how != Shutdown::Read {
             if let Some(stream) = self.stream_mut(id) {

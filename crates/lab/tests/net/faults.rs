@@ -378,3 +378,72 @@ fn every_strategy_knows_faults() {
         assert!(report.failure.is_none(), "{report}");
     }
 }
+
+/// The lines that a failing program has about its sockets.
+fn socket_lines(report: Report) -> Vec<String> {
+    let found = failure(report);
+    assert_eq!(found.failure.finding.kind, Kind::Error, "{found}");
+    found.failure.finding.detail.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_error_of_a_closed_connection_names_the_socket_and_the_side_that_closed() {
+    let program = async |cx: Cx| {
+        cx.scope(async |s: Scope<io::Error>| {
+            let listener = TcpListener::bind(&cx, "127.0.0.1:80").await?;
+            s.task("server").spawn(async move |cx: Cx| {
+                drop(listener.accept(&cx).await?);
+                Ok(())
+            });
+            let mut client = TcpStream::connect(&cx, "127.0.0.1:80").await?;
+            client.read_exact(&cx, &mut [0; 5]).await?;
+            Ok(())
+        })
+        .await
+    };
+    let lines = socket_lines(check(program).run());
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(line.starts_with("`main`: read at crates/lab/tests/net/faults.rs:"), "{line}");
+    let result = " (`client.read_exact`) reached the end of the stream on socket 127.0.0.1:";
+    assert!(line.contains(result), "{line}");
+    let cause = ", peer 127.0.0.1:80: the peer closed the connection, in `server (main/1)`";
+    assert!(line.ends_with(cause), "{line}");
+}
+
+#[test]
+fn an_error_after_a_shutdown_names_this_side() {
+    let program = async |cx: Cx| -> io::Result<()> {
+        let (mut client, _server) = pair(&cx).await?;
+        client.shutdown(std::net::Shutdown::Write)?;
+        client.write_all(&cx, b"more").await?;
+        Ok(())
+    };
+    let lines = socket_lines(check(program).run());
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(line.contains(" failed with BrokenPipe on socket 127.0.0.1:"), "{line}");
+    assert!(line.ends_with(": this side closed the connection, in `main`"), "{line}");
+}
+
+#[test]
+fn an_error_without_a_listener_names_the_peer() {
+    let program = async |cx: Cx| TcpStream::connect(&cx, "127.0.0.1:81").await.map(drop);
+    let lines = socket_lines(check(program).run());
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert!(line.starts_with("`main`: connect failed with ConnectionRefused on socket "), "{line}");
+    assert!(line.ends_with(", peer 127.0.0.1:81: nothing listens there"), "{line}");
+}
+
+#[test]
+fn an_error_of_a_fault_names_the_network() {
+    let program = async |cx: Cx| -> io::Result<()> {
+        let (mut client, mut server) = pair(&cx).await?;
+        client.write_all(&cx, b"hello").await?;
+        // A fault excuses an error, and no panic
+        server.read_exact(&cx, &mut [0; 5]).await.expect("all five bytes");
+        Ok(())
+    };
+    let found = failure(check(program).network(Faults::none().resets(1)).run());
+    let detail = &found.failure.finding.detail;
+    assert!(detail.contains(" (`server.read_exact`) failed with ConnectionReset on"), "{found}");
+    assert!(detail.contains(": a fault of the network broke the connection\n"), "{found}");
+}

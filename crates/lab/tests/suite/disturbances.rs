@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use asx_lab::{Faults, Kind, Report, Stopped, check};
+use asx_lab::{Faults, Grain, Kind, Part, Report, Stopped, check};
 use asx_net::{TcpListener, TcpStream, io};
-use asx_runtime::Cx;
 use asx_runtime::time::DurationExt as _;
+use asx_runtime::{Cancelled, Cx, Scope};
 
 const FAULTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -170,4 +170,29 @@ fn a_disturbance_without_a_point_fails_the_check() {
 #[should_panic(expected = "fails after ")]
 fn asserting_a_check_with_an_untried_disturbance_panics() {
     check(many_awaits).name("many_awaits").runs(10).network(Faults::all()).assert();
+}
+
+/// The share of a part is reported as that, and not as the limit of the whole check.
+#[test]
+fn a_part_that_used_up_its_share_is_reported_with_the_share() {
+    let program = async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            for _ in 0..2 {
+                s.spawn(async |cx: Cx| {
+                    for _ in 0..10 {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                });
+            }
+            Ok(())
+        })
+        .await
+    };
+    let check = check(program).runs(8000).total(8000).cancel_at_every_await();
+    let report = check.grain(Grain::Poll).disturbances(1).exact_time().run();
+    let share = Stopped::ShareOfRuns { part: Part::Orders, runs: 4000, limit: 8000 };
+    assert_eq!(report.stopped, Some(share), "{report}");
+    let text = "the runs in other orders stopped after 4000, their share of 8000 runs in all";
+    assert!(report.to_string().contains(text), "{report}");
 }

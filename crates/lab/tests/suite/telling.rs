@@ -570,3 +570,80 @@ fn what_is_the_same_of_a_crowd_is_told_once() {
     assert!(lines.iter().any(|line| line == scope), "{found}");
     assert!(lines.len() < 10, "{found}");
 }
+
+#[test]
+fn an_overrun_names_its_task_and_where_it_waited() {
+    let program = async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.task("cleaner").spawn(async |cx: Cx| {
+                cx.cancelled().await;
+                cx.shield(async |cx: &Cx| cx.sleep(Duration::from_secs(20)).await).await
+            });
+            s.stop_within(Duration::from_secs(10));
+            Ok(())
+        })
+        .await
+    };
+    let found = failure(check(program).run());
+    let finding = found.failure.finding;
+    assert_eq!(finding.kind, Kind::Overrun);
+    let message = "`cleaner (main/1)` did not end within its cleanup allowance";
+    assert_eq!(finding.message, message);
+    let place = "`cleaner (main/1)` was ended by force while it waited at crates/lab/tests/telling";
+    assert!(finding.detail.starts_with(place), "{}", finding.detail);
+    assert!(finding.detail.ends_with(" (`cx.sleep`)\n"), "{}", finding.detail);
+}
+
+#[test]
+fn a_leaked_obligation_names_its_origin() {
+    let program = async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.task("promiser").spawn(async |cx: Cx| {
+                let kept = cx.obligation().expect("the scope is open");
+                let broken = cx.obligation().expect("the scope is open");
+                kept.commit().expect("the scope is open");
+                drop(broken);
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let finding = failure(check(program).run()).failure.finding;
+    assert_eq!(finding.message, "an obligation was neither committed nor aborted");
+    let lines: Vec<_> = finding.detail.lines().collect();
+    let [line] = lines[..] else { panic!("{lines:?}") };
+    assert!(line.starts_with("reserved by `promiser (main/1)` at crates/lab/tests/telling.rs:"));
+    assert!(line.ends_with(" (`cx.obligation`)"), "{line}");
+}
+
+#[test]
+fn a_forgotten_permit_names_its_origin() {
+    let program = async |cx: Cx| {
+        let (tx, _rx) = channel::bounded::<u32>(3);
+        cx.scope(async |s: Scope<Cancelled>| {
+            let sender = tx.clone();
+            let reserves = s.task("forgetful").spawn(async move |cx: Cx| {
+                std::mem::forget(sender.reserve(&cx).await);
+                std::mem::forget(sender.try_reserve());
+                // These are resolved, and no part of the report.
+                sender.reserve(&cx).await.expect("a slot").send(1);
+                drop(sender.try_reserve());
+                Ok(())
+            });
+            reserves.await.expect("it ends");
+            let _ = tx.send(&cx, 2).await;
+            Ok(())
+        })
+        .await
+    };
+    let finding = failure(check(program).run()).failure.finding;
+    assert_eq!(finding.kind, Kind::Deadlock);
+    let is_reserved = |line: &&str| line.contains("a slot is reserved by");
+    let lines: Vec<_> = finding.detail.lines().filter(is_reserved).collect();
+    assert_eq!(lines.len(), 2, "{}", finding.detail);
+    let origin = "a slot is reserved by `forgetful (main/1)`, which has ended, at crates/lab/tests";
+    assert!(lines.iter().all(|line| line.contains(origin)), "{lines:?}");
+    assert!(lines[0].ends_with(" (`sender.reserve`)"), "{lines:?}");
+    assert!(lines[1].ends_with(" (`sender.try_reserve`)"), "{lines:?}");
+}

@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
+use std::panic::Location;
 
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
@@ -19,12 +20,14 @@ use crate::prim::Arc;
 pub struct Permit<'a, T> {
     shared: &'a Shared<T>,
     id: u64,
+    /// Names the origin of the permit in reports of the lab.
+    origin: Endpoint,
 }
 
 impl<'a, T> Permit<'a, T> {
     #[inline]
-    pub(super) fn new(shared: &'a Shared<T>, id: u64) -> Self {
-        Permit { shared, id }
+    pub(super) fn new(shared: &'a Shared<T>, id: u64, at: &'static Location<'static>) -> Self {
+        Permit { shared, id, origin: Endpoint::permit(&shared.usage, at) }
     }
 
     /// Sends. It never waits and never fails; if the receiver is gone, the value is dropped.
@@ -39,10 +42,10 @@ impl<'a, T> Permit<'a, T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_send(self, value: T) -> Result<(), Disconnected<T>> {
         let _after = footprint::operation();
-        let shared = self.shared;
-        let id = self.id;
         // The slot is about to be filled: nothing is left to give back.
-        mem::forget(self);
+        let mut permit = ManuallyDrop::new(self);
+        drop(mem::take(&mut permit.origin));
+        let Permit { shared, id, .. } = *permit;
         shared.usage.used(Side::Sends);
         shared.fill(id, value)
     }
@@ -72,12 +75,21 @@ pub struct Permits<'a, T> {
     count: usize,
     /// The numbers of the permits, last first; none if nobody counts.
     ids: Vec<u64>,
+    /// Name the origins of the permits in reports of the lab.
+    at: &'static Location<'static>,
+    origins: Vec<Endpoint>,
 }
 
 impl<'a, T> Permits<'a, T> {
-    pub(super) fn new(shared: &'a Shared<T>, count: usize, mut ids: Vec<u64>) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared<T>,
+        count: usize,
+        mut ids: Vec<u64>,
+        at: &'static Location<'static>,
+    ) -> Self {
         ids.reverse();
-        Permits { shared, count, ids }
+        let origins = (0..count).map(|_| Endpoint::permit(&shared.usage, at)).collect();
+        Permits { shared, count, ids, at, origins }
     }
 }
 
@@ -86,7 +98,8 @@ impl<'a, T> Iterator for Permits<'a, T> {
 
     fn next(&mut self) -> Option<Permit<'a, T>> {
         self.count = self.count.checked_sub(1)?;
-        Some(Permit::new(self.shared, self.ids.pop().unwrap_or(0)))
+        self.origins.pop();
+        Some(Permit::new(self.shared, self.ids.pop().unwrap_or(0), self.at))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -120,23 +133,34 @@ pub struct OwnedPermit<T> {
     dropped: Resolution,
     #[allow(dead_code, reason = "what matters is when it is dropped")]
     end: Endpoint,
+    /// Names the origin of the permit in reports of the lab.
+    #[allow(dead_code, reason = "what matters is when it is dropped")]
+    origin: Endpoint,
 }
 
 impl<T> OwnedPermit<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(shared: Arc<Shared<T>>, id: u64) -> Self {
+        OwnedPermit::new_at(shared, id, Location::caller())
+    }
+
+    #[cfg_attr(feature = "lab", track_caller)]
+    pub(super) fn new_at(shared: Arc<Shared<T>>, id: u64, at: &'static Location<'static>) -> Self {
         let end = Endpoint::new(&shared.usage, Side::Sends);
-        OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort, end }
+        let origin = Endpoint::permit(&shared.usage, at);
+        OwnedPermit { shared: Some(shared), id, dropped: Resolution::Abort, end, origin }
     }
 
     /// A permit that is an obligation, if it can be one: else its slot is free again.
     pub(super) fn tracked(
         shared: &Arc<Shared<T>>,
         id: Result<u64, Status>,
+        at: &'static Location<'static>,
     ) -> Result<Self, Status> {
         let id = id.inspect_err(|_| shared.give_up_slot())?;
-        let end = Endpoint::new(&shared.usage, Side::Sends);
-        Ok(OwnedPermit { shared: Some(shared.clone()), id, dropped: Resolution::Leak, end })
+        let mut permit = OwnedPermit::new_at(shared.clone(), id, at);
+        permit.dropped = Resolution::Leak;
+        Ok(permit)
     }
 
     /// Its number, 0 if nobody counts.

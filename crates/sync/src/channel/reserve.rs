@@ -135,7 +135,8 @@ impl<'a, T> Future for Reserve<'a, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context, Shared::number, |shared, id| Permit::new(shared, id))
+        let at = self.0.at;
+        self.0.poll(context, Shared::number, |shared, id| Permit::new(shared, id, at))
     }
 }
 
@@ -187,7 +188,9 @@ impl<'a, T> ReserveOwned<'a, T> {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<OwnedPermit<T>, SendError<()>>> {
-        let reserved = self.0.poll(context, Shared::number_tracked, OwnedPermit::tracked);
+        let at = self.0.at;
+        let permit = |shared, id| OwnedPermit::tracked(shared, id, at);
+        let reserved = self.0.poll(context, Shared::number_tracked, permit);
         // A scope that takes no more obligations is as good as gone.
         reserved.map(|reserved| reserved?.map_err(|_| SendError::Disconnected(())))
     }
@@ -197,7 +200,9 @@ impl<T> Future for ReserveOwned<'_, T> {
     type Output = Result<OwnedPermit<T>, SendError<()>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context, Shared::number, |shared, id| OwnedPermit::new(shared.clone(), id))
+        let at = self.0.at;
+        let permit = |shared: &Arc<Shared<T>>, id| OwnedPermit::new_at(shared.clone(), id, at);
+        self.0.poll(context, Shared::number, permit)
     }
 }
 
@@ -289,7 +294,7 @@ impl<'a, T> Future for ReserveMany<'a, T> {
         match shared.poll_reserve_many(places, *count, context.waker(), &mut numbers) {
             Poll::Ready(reserved) => {
                 *note = Note::NOTHING;
-                let permits = reserved.map(|()| Permits::new(shared, *count, numbers));
+                let permits = reserved.map(|()| Permits::new(shared, *count, numbers, at));
                 Poll::Ready(permits.map_err(ReserveManyError::from))
             }
             Poll::Pending => {

@@ -115,10 +115,11 @@ impl<T> Sender<T> {
 
     /// Reserves a slot if one is free and nobody waits for one.
     #[inline]
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TryReserveError> {
         let _after = footprint::operation();
         let id = self.used().try_reserve(Shared::number)?;
-        Ok(Permit::new(&self.shared, id))
+        Ok(Permit::new(&self.shared, id, Location::caller()))
     }
 
     /// Reserves several slots if so many are free and nobody waits for one.
@@ -131,10 +132,11 @@ impl<T> Sender<T> {
     /// assert_eq!(tx.try_reserve_many(1).unwrap_err(), TryReserveManyError::Full);
     /// # drop(both);
     /// ```
+    #[cfg_attr(feature = "lab", track_caller)]
     pub fn try_reserve_many(&self, count: usize) -> Result<Permits<'_, T>, TryReserveManyError> {
         let _after = footprint::operation();
         let ids = self.used().try_reserve_many(count)?;
-        Ok(Permits::new(&self.shared, count, ids))
+        Ok(Permits::new(&self.shared, count, ids, Location::caller()))
     }
 
     /// [`try_reserve`](Sender::try_reserve), with a permit that borrows nothing.

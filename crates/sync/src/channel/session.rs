@@ -162,10 +162,12 @@ impl<T> TrackedPermit<T> {
     }
 
     /// [`reserve`](TrackedPermit::reserve), if a slot is free.
+    #[cfg_attr(feature = "lab", track_caller)]
     pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
         let _after = footprint::operation();
         let reserved = shared.try_reserve(Shared::number_tracked);
-        let permit = OwnedPermit::tracked(shared, reserved.map_err(|error| error.status())?)?;
+        let reserved = reserved.map_err(|error| error.status())?;
+        let permit = OwnedPermit::tracked(shared, reserved, Location::caller())?;
         Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
     }
 

@@ -572,17 +572,22 @@ impl Core {
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         // Where the time was over first, that was reported then.
         if !task.region.is_reported(task.id()) {
-            self.overruns.fetch_add(1, Relaxed);
+            self.count_overrun(task);
         }
         task.tell(EventKind::CleanupOverrun { polls });
         task.span.overrun(polls);
         self.report_overrun(task);
     }
 
+    fn count_overrun(&self, task: &TaskRef) {
+        self.overruns.fetch_add(1, Relaxed);
+        crate::wait_list::overran(task.id(), task.wait().map(|(_, at)| at));
+    }
+
     /// A shield has hidden a cancel for as long as it may.
     #[cold]
     pub(crate) fn shield_overrun(&self, task: &TaskRef) {
-        self.overruns.fetch_add(1, Relaxed);
+        self.count_overrun(task);
         task.tell(EventKind::GraceExpired {});
         task.span.shield_overrun();
         self.report_shield(task);
@@ -591,7 +596,7 @@ impl Core {
     /// Cleanup of a task has taken as long as it may.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn time_overrun(&self, task: &TaskRef) {
-        self.overruns.fetch_add(1, Relaxed);
+        self.count_overrun(task);
         task.tell(EventKind::GraceExpired {});
         task.span.time_overrun();
         self.report_overrun(task);

@@ -4,6 +4,7 @@
 //! channels closed, each in the order of their making; obligations nobody resolved are leaks.
 
 use std::collections::BTreeMap;
+use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -24,6 +25,7 @@ use crate::error::{AdmissionError, ObligationError};
 use crate::region::{InlineMap, Inner, Region};
 use crate::task::cell::TimerToken;
 use crate::task::context;
+use crate::wait_list;
 
 /// What one region holds.
 #[derive(Default)]
@@ -63,6 +65,7 @@ impl Inner {
 /// Obligations.
 impl Region {
     /// Reserves an obligation: its number.
+    #[track_caller]
     pub(crate) fn oblige(&self) -> Result<u64, Status> {
         let mut inner = self.lock();
         inner.admit(Operation::Create)?;
@@ -71,6 +74,7 @@ impl Region {
         inner.word.obligation_added();
         inner.resources().obligations.insert(id, ObligationState::Reserved);
         self.note(EventKind::ObligationReserved { obligation: id });
+        wait_list::obliged(id, Location::caller());
         Ok(id)
     }
 
@@ -101,7 +105,10 @@ impl Region {
             // It is there: nothing is inserted, so that pages without obligations link no code
             // for that.
             ObligationState::Leaked => drop(obligations.get_mut(&id).map(|state| *state = to)),
-            _ => drop(obligations.remove(&id)),
+            _ => {
+                obligations.remove(&id);
+                wait_list::released(id);
+            }
         }
         self.core.obligation_done();
         if inner.cancel.is_some() {
@@ -128,7 +135,7 @@ impl Region {
             return;
         }
         self.note(EventKind::UnresolvedObligations { count: outstanding.len() as u64 });
-        crate::wait_list::leaked(outstanding.len());
+        outstanding.iter().for_each(|id| wait_list::leaked(*id));
         drop(inner);
         self.span.leaked(&outstanding);
     }
@@ -254,6 +261,7 @@ pub struct Obligation {
 
 impl Obligation {
     /// Reserves an obligation of a region.
+    #[track_caller]
     pub(crate) fn of(region: Arc<Region>) -> Result<Obligation, Status> {
         let id = region.oblige()?;
         Ok(Obligation { region, id })
@@ -289,6 +297,7 @@ impl std::fmt::Debug for Obligation {
 
 impl Cx {
     /// Makes a promise that the innermost scope around the caller keeps account of.
+    #[track_caller]
     pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
         Obligation::of(self.region()).map_err(AdmissionError::new)
     }
