@@ -438,8 +438,8 @@ impl Wake for Ended {
 /// 5. Timers and sockets are closed, which wakes everything that still waits for them.
 ///
 /// Every step runs even if another one panics. A drop on a thread of this runtime, or of another
-/// one that is being dropped, joins no thread: see `owner.rs`. The threads then end soon afterwards.
-/// Step 4 and step 5 do not rely on the joins.
+/// one that is being dropped, joins no thread: see `owner.rs`. The threads then end soon
+/// afterwards. Step 4 and step 5 do not rely on the joins.
 impl Drop for Runtime {
     fn drop(&mut self) {
         let Runtime { core, shared, threads, end_audit, .. } = self;
