@@ -291,18 +291,18 @@ impl std::fmt::Debug for Builder {
 /// A runtime on threads.
 ///
 /// # Drop
-/// Dropping a runtime ends its threads and joins them. Operations of other threads that wait for its
-/// timers or sockets complete with an error.
+/// Dropping a runtime ends its threads and joins them. Operations of other threads that wait for
+/// its timers or sockets complete with an error.
 ///
 /// A runtime can be dropped on any thread. On a thread that it owns, where a third-party waker may
 /// drop the last reference, the drop joins no thread: they end soon after it returns. The same
 /// applies to a thread of another runtime that is being dropped.
 ///
 /// # Memory
-/// Memory of completed tasks is cached for later tasks, for all runtimes of the process together. For
-/// each task size the cache and the live tasks take at most as much memory as the most tasks of that
-/// size that have been live at once, plus 16 KiB for each thread. Beyond 32 MiB, and for tasks larger
-/// than 2 KiB, memory is returned to the allocator.
+/// Memory of completed tasks is cached for later tasks, for all runtimes of the process together.
+/// For each task size the cache and the live tasks take at most as much memory as the most tasks of
+/// that size that have been live at once, plus 16 KiB for each thread. Beyond 32 MiB, and for tasks
+/// larger than 2 KiB, memory is returned to the allocator.
 pub struct Runtime {
     pub(crate) root: Arc<Region>,
     pub(crate) core: Arc<Core>,
@@ -438,8 +438,8 @@ impl Wake for Ended {
 /// 5. Timers and sockets are closed, which wakes everything that still waits for them.
 ///
 /// Every step runs even if another one panics. A drop on a thread of this runtime, or of another
-/// one that is being dropped, joins no thread: see [`owner`](crate::owner). The threads then end
-/// soon afterwards. Step 4 and step 5 do not rely on the joins.
+/// one that is being dropped, joins no thread: see `owner.rs`. The threads then end soon
+/// afterwards. Step 4 and step 5 do not rely on the joins.
 impl Drop for Runtime {
     fn drop(&mut self) {
         let Runtime { core, shared, threads, end_audit, .. } = self;

@@ -203,8 +203,8 @@ fn on_workers_of_each_other() {
     });
 }
 
-/// The thread that ends a blocking job wakes the task that waits for it, and the program may be over
-/// by then: that thread or the one in `block_on` has the last reference.
+/// A waker of a blocking job owns the runtime. The thread of the job or the one in `block_on` drops
+/// the last reference.
 #[test]
 fn on_a_thread_for_blocking_jobs() {
     repeat(|| {

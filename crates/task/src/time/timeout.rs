@@ -17,7 +17,7 @@ use crate::proceed;
 use crate::{Cancelled, Cx};
 
 pin_project! {
-    /// The future of [`Cx::timeout`] and [`Cx::deadline`]; returns the output of its body.
+    /// The future of [`Cx::timeout`] and [`Cx::deadline`]; gives `F::Output`.
     ///
     /// An inner timeout can only shorten an outer one: the outer cancel reaches everything inside,
     /// however much time the inner one has left.
@@ -135,8 +135,8 @@ pub enum Timed<T> {
 }
 
 pin_project! {
-    /// The future of [`Cx::timeout_or_late`] and [`Cx::deadline_or_late`]; returns
-    /// `Result<Timed<T>, E>` for a body that returns `Result<T, E>`.
+    /// The future of [`Cx::timeout_or_late`] and [`Cx::deadline_or_late`]; gives
+    /// `Result<Timed<T>, E>` for a body with `Result<T, E>`.
     #[must_use = "futures do nothing unless awaited"]
     pub struct TimeoutOrLate<'a, F> {
         #[pin]
