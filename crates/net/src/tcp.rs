@@ -364,7 +364,10 @@ impl TcpStream {
         split::own_descriptor(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the descriptor, if the socket has one of the operating system.
+    ///
+    /// Do not receive urgent data (`MSG_OOB`) through it: the system then stops reporting the mark
+    /// to the runtime, and a read that stopped at the mark may wait for the next bytes.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.fd()
     }
