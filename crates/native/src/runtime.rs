@@ -87,8 +87,9 @@ impl Builder {
         self
     }
 
-    /// How many operations that need not wait a task may complete in one poll, whatever they
-    /// answer, before it lets others run; 128 unless set, `None` for any number. 0 counts as 1.
+    /// Sets the operation budget: the number of operations that a task may complete in one poll
+    /// without waiting before it yields. A socket operation counts as eight. The default is 128;
+    /// `None` removes the limit, and 0 counts as 1.
     pub fn operations_per_poll(mut self, operations: Option<u32>) -> Self {
         self.settings.operations = operations.map_or(u32::MAX, |operations| operations.max(1));
         self

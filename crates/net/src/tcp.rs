@@ -363,6 +363,9 @@ impl TcpStream {
     }
 
     /// Returns the file descriptor, or `None` in the lab. Available on Unix.
+    ///
+    /// Do not receive urgent data (`MSG_OOB`) through it: the system then stops reporting the mark
+    /// to the runtime, and a read that stopped at the mark may wait for the next bytes.
     #[cfg(unix)]
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.handle()

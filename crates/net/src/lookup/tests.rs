@@ -330,3 +330,17 @@ fn only_a_numeric_scope_id_is_part_of_an_address() {
         assert_eq!((host, 80).target().unwrap(), named);
     }
 }
+
+#[test]
+fn only_localhost_and_names_below_it_are_local() {
+    use asx_runtime::net::localhost;
+    for host in ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.Localhost."] {
+        let expected = ["127.0.0.1:7", "[::1]:7"].map(|address| address.parse().unwrap());
+        assert_eq!(localhost(host, 7).as_deref(), Some(&expected[..]), "{host}");
+    }
+    for host in ["", ".", "localhos", "notlocalhost", ".localhost", "localhost..", "localhost.org"] {
+        assert_eq!(localhost(host, 7), None, "{host}");
+    }
+    // Bytes, not characters, are counted from the end.
+    assert_eq!(localhost("\u{fc}\u{fc}ocalhost", 7), None);
+}

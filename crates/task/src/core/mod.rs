@@ -202,8 +202,8 @@ pub struct Health {
 /// What a host decides for its tasks.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many operations that need not wait a task may complete in one poll, whatever they
-    /// answer, before it lets others run; `u32::MAX`: any number.
+    /// The operation budget: the number of operations that a task may complete in one poll without
+    /// waiting before it yields. A socket operation counts as eight; `u32::MAX` is no limit.
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
     pub journal: Option<Recording>,
