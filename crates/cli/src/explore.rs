@@ -165,7 +165,7 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
     }
 }
 
-/// Writes the first run that failed, shrunk, if a file for it was asked for.
+/// Writes the first run that failed, shrunk, to the files of `--trace` and `--report`.
 fn write_first(options: &Explore, scenario: &Arc<Scenario>, state: &State) -> Result<(), String> {
     let Some(Found { seed, token, message }) = state.failures.first() else { return Ok(()) };
     if options.files.names().is_empty() {
@@ -338,13 +338,13 @@ impl Search<'_> {
         }
     }
 
-    /// Runs schedule after schedule, until there is none left or so many were run.
+    /// Runs every schedule, at most until `most` runs are done.
     fn depth_first(&self, most: u64) {
         let tape = Tape::new(Box::new(Dfs::new()));
         while self.state().done < most && tape.begin() {
             self.run(&tape, None);
         }
-        // The strategy knows that it is exhausted when it is asked for a run that there is not.
+        // Only an attempt to begin another run shows that there is none.
         let exhausted = !tape.begin() && tape.lock().strategy.progress().exhausted.is_some();
         self.state().exhausted = exhausted;
     }

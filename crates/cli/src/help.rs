@@ -196,6 +196,7 @@ Where shells look for the script:
   bash        ~/.local/share/bash-completion/completions/asx
   zsh         a file _asx in a folder of $fpath
   fish        ~/.config/fish/completions/asx.fish
+  elvish      a line `eval (asx completions elvish | slurp)` in ~/.config/elvish/rc.elv
   powershell  a line `asx completions powershell | Out-String | Invoke-Expression` in $PROFILE
 
 Exit status:

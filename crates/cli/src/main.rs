@@ -22,8 +22,8 @@ mod status;
 mod tour;
 mod trace;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use clap_complete::shells;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -115,16 +115,6 @@ fn command_line() -> clap::Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{user}\n{contributor}\n\
          {options}{{after-help}}"
     ))
-}
-
-/// The shells whose completion is known.
-#[derive(Clone, Copy, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    #[value(name = "powershell", alias = "pwsh")]
-    PowerShell,
 }
 
 /// The hosts that the corpus can be run on.
@@ -235,16 +225,7 @@ impl Command {
 /// Prints the completion script of a shell.
 fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
     let mut script = Vec::new();
-    let command = &mut Cli::command();
-    let name = "asx";
-    match shell {
-        Shell::Bash => clap_complete::generate(shells::Bash, command, name, &mut script),
-        Shell::Zsh => clap_complete::generate(shells::Zsh, command, name, &mut script),
-        Shell::Fish => clap_complete::generate(shells::Fish, command, name, &mut script),
-        Shell::PowerShell => {
-            clap_complete::generate(shells::PowerShell, command, name, &mut script);
-        }
-    }
+    clap_complete::generate(shell, &mut Cli::command(), "asx", &mut script);
     out.write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -252,6 +233,7 @@ fn completions(shell: Shell, out: &mut impl Write) -> io::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     /// Calls `each` with a command and all below it.
     fn walk(command: &clap::Command, each: &mut dyn FnMut(&clap::Command)) {
@@ -289,9 +271,9 @@ mod tests {
 
     #[test]
     fn completions_have_every_command_and_flag() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell] {
+        for shell in Shell::value_variants() {
             let mut script = Vec::new();
-            completions(shell, &mut script).expect("memory takes everything");
+            completions(*shell, &mut script).expect("memory takes everything");
             let script = String::from_utf8(script).expect("text");
             let fish = matches!(shell, Shell::Fish);
             walk(&Cli::command(), &mut |command| {

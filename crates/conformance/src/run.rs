@@ -185,8 +185,8 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// Runs the ops of a scenario and checks `[expect]`, except for what needs a second run or applies
-/// to one seed only. `order` is the order of dispatch that applies to this run.
+/// Runs the ops of a scenario and checks `[expect]`, except fingerprints and `replay`. `order` is
+/// the order of dispatch that applies to this run.
 fn run_checked(
     host: &mut dyn Host,
     scenario: &Arc<Scenario>,

@@ -76,7 +76,7 @@ fn write_failures(state: &State, file: &str, out: &mut impl Write) -> io::Result
     }
 }
 
-/// What the search did not vary or check.
+/// Notes on the parts that the search did not vary or check.
 fn write_limits(
     state: &State,
     options: &Explore,

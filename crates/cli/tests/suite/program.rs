@@ -453,7 +453,7 @@ fn replay_token_of_another_or_edited_scenario_is_refused() {
     }
     let huge = format!("{digest}{}", "A".repeat(100_000));
     refused(path, &huge, &[], "AAAA..`: ");
-    // A valid schedule whose decisions do not occur here.
+    // A valid schedule with decisions that do not occur here.
     let foreign = asx_lab::explore::Deviation::Task { of: 1, step: 9, task: 2 };
     let foreign = asx_lab::explore::Schedule { deviations: vec![foreign] }.token();
     let output = asx(&["replay", path, &format!("{digest}w2e.{foreign}")]);
@@ -627,13 +627,13 @@ fn the_first_failing_run_is_written_as_a_trace_and_as_a_page() {
 }
 
 #[test]
-fn completions_are_for_four_shells() {
+fn completions_are_for_five_shells() {
     let said = |shell| text(&asx(&["completions", shell]).stdout);
     assert!(said("bash").contains("complete -F _asx"), "{}", said("bash"));
     assert!(said("zsh").starts_with("#compdef asx"));
     assert!(said("fish").contains("complete -c asx"));
     assert!(said("powershell").contains("Register-ArgumentCompleter"));
-    for shell in ["bash", "zsh", "fish", "powershell"] {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         for word in ["conform", "parity", "explore", "replay", "completions", "resume", "from"] {
             assert!(said(shell).contains(word), "{shell}: {word}");
         }
@@ -844,7 +844,7 @@ fn every_example_of_every_help_text_works() {
     write_example_files(&folder);
     let examples = examples();
     assert!(examples.len() > 50, "{examples:#?}");
-    // The examples whose run fails on purpose; all others succeed.
+    // These examples fail on purpose; all others succeed.
     let fails = |line: &str| line.contains("channel-two-phase-001 ");
     // The tour takes a while, and has its own test.
     for line in examples.iter().filter(|line| *line != "asx tour") {
