@@ -243,9 +243,10 @@ impl<F> Check<F> {
 
     /// How many runs at most in all: without cancels and faults, with [each
     /// cancel](Check::cancel_at_every_await), with [each fault](Check::faults), and with faults of
-    /// the [network](Check::network). Ten times as many as [`runs`](Check::runs) unless set. The
-    /// report says if this has ended the check ([`Report::stopped`]), and how many of the cancels
-    /// and faults were tried by then.
+    /// the [network](Check::network). Ten times as many as [`runs`](Check::runs) unless set.
+    /// [`Report::stopped`] has the limit or the share that ended the search, and the report counts
+    /// the cancels and faults that were tried by then. The requested kinds take turns; one of which
+    /// none was tried fails the check ([`Kind::Untried`](crate::Kind::Untried)).
     ///
     /// ```
     /// use asx::{Cx, lab::{Stopped, check}};
@@ -295,10 +296,9 @@ impl<F> Check<F> {
         self
     }
 
-    /// How long to search at most; ten seconds unless set. The runs without cancels and faults,
-    /// those with cancels, those with faults, those with faults of the network, and those with
-    /// several of these have equal shares of it. The report says if this has ended the check
-    /// ([`Report::stopped`]).
+    /// How long to search at most; ten seconds unless set. Each [part](crate::Part) of the check
+    /// has an equal share of the time that is left when it begins. [`Report::stopped`] has the
+    /// limit or the share that ended the search.
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self

@@ -64,9 +64,10 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// A test that takes long says every ten seconds how far it is. One that passes prints a line
 /// (`cargo test -- --show-output`): how many runs there were, how many of the cancels and faults
-/// were tried, and whether `total` or `time` has ended the search. With `ASX_REPLAY=token` the one
-/// schedule of a report is run; a token of another test, or one that no longer fits, fails the
-/// test.
+/// were tried, and which limit ended the search. A disturbance that is requested here (`cancel`,
+/// `faults`, `late_clocks`, `network`) and was never tried fails the test. With `ASX_REPLAY=token`
+/// the one schedule of a report is run; a token of another test, or one that no longer fits, fails
+/// the test.
 ///
 /// Settings, in parentheses and separated by commas. For the lab:
 ///
@@ -79,6 +80,9 @@ pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
 /// * `steps = 10000`: how many polls a run may take before it counts as endless.
 /// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. Ten seconds
 ///   unless set.
+/// * `min_time = "1s"`: how long to search at least while the search is incomplete; one second
+///   unless set here or with the environment variable `ASX_LAB_TIME`. Tests that set `seeds`,
+///   `total` or `strategy` make just their runs.
 /// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
 ///   cancel a run. Where there was a cancel, an error is as good as a value.
 /// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks

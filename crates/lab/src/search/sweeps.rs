@@ -57,7 +57,7 @@ impl Sweep {
     fn new(kind: Disturbance, runs: u64) -> Sweep {
         let limits = Limits { preemptions: 0, yields: 0, cancels: 1 };
         let orders = Bounded::new(limits, runs.saturating_mul(OTHER_ORDERS));
-        // Orders of a program whose network fails are drawn at random: there are too many.
+        // With faults of the network there are too many orders: they are drawn at random.
         let orders: Boxed = match kind {
             Disturbance::Network => None,
             _ => Some(Box::new(orders)),

@@ -190,7 +190,8 @@ fn a_part_that_used_up_its_share_is_reported_with_the_share() {
         .await
     };
     let check = check(program).runs(8000).total(8000).cancel_at_every_await();
-    let report = check.grain(Grain::Poll).disturbances(1).exact_time().run();
+    let check = check.grain(Grain::Poll).disturbances(1).exact_time();
+    let report = check.time(Duration::from_secs(600)).run();
     let share = Stopped::ShareOfRuns { part: Part::Orders, runs: 4000, limit: 8000 };
     assert_eq!(report.stopped, Some(share), "{report}");
     let text = "the runs in other orders stopped after 4000, their share of 8000 runs in all";
