@@ -71,3 +71,45 @@ unsafe extern "system" fn handle(number: u32) -> BOOL {
     }
     TRUE
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    const CTRL_CLOSE_EVENT: u32 = 2;
+
+    type Notify = Arc<dyn Fn() + Send + Sync>;
+
+    fn send(number: u32) -> bool {
+        // SAFETY: rule 1: it is an ordinary function.
+        unsafe { handle(number) == TRUE }
+    }
+
+    fn counting(count: &Arc<AtomicUsize>) -> Notify {
+        let count = count.clone();
+        Arc::new(move || {
+            count.fetch_add(1, Relaxed);
+        })
+    }
+
+    #[test]
+    fn console_events_reach_live_callbacks_of_their_kind_only() {
+        assert!(!send(CTRL_BREAK_EVENT), "not handled before the first registration");
+        let counts: [Arc<AtomicUsize>; 2] = Default::default();
+        let first = counting(&counts[0]);
+        let panics: Notify = Arc::new(|| panic!("in a callback"));
+        let second = counting(&counts[1]);
+        for notify in [&first, &panics, &second] {
+            register(ConsoleEvent::CtrlBreak, Arc::downgrade(notify)).unwrap();
+        }
+        assert!(send(CTRL_BREAK_EVENT));
+        assert!(!send(CTRL_C_EVENT) && !send(CTRL_CLOSE_EVENT));
+        drop(first);
+        assert!(send(CTRL_BREAK_EVENT));
+        assert_eq!(counts.each_ref().map(|count| count.load(Relaxed)), [1, 2]);
+        drop((panics, second));
+        assert!(send(CTRL_BREAK_EVENT), "handled permanently");
+    }
+}

@@ -22,6 +22,33 @@ fn borrow(io: &impl std::os::windows::io::AsSocket) -> BorrowedHandle<'_> {
     io.as_socket()
 }
 
+/// Buffers that are passed to the operating system at once. With more, some systems fail instead of
+/// using the first ones.
+const MOST_BUFFERS: usize = 1024;
+
+/// A read after the own side was shut down for reading. Windows fails, Unix reports the end.
+fn after_shutdown_read(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if is_shut_down(&error) => Ok(0),
+        read => read,
+    }
+}
+
+/// A write after the own side was shut down for writing. The standard library has no kind for the
+/// error of Windows; Unix has [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+fn after_shutdown_write(written: io::Result<usize>) -> io::Result<usize> {
+    match written {
+        Err(error) if is_shut_down(&error) => Err(io::ErrorKind::BrokenPipe.into()),
+        written => written,
+    }
+}
+
+/// Whether the error is `WSAESHUTDOWN`. Always false on Unix.
+fn is_shut_down(error: &io::Error) -> bool {
+    const WSAESHUTDOWN: i32 = 10_058;
+    cfg!(windows) && error.raw_os_error() == Some(WSAESHUTDOWN)
+}
+
 impl Kind for TcpListener {
     fn handle(&self) -> Option<BorrowedHandle<'_>> {
         Some(borrow(self))
@@ -58,11 +85,12 @@ impl Kind for TcpStream {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&mut &*self).read(buffer)
+        after_shutdown_read((&mut &*self).read(buffer))
     }
 
     fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        (&mut &*self).read_vectored(buffers)
+        let count = buffers.len().min(MOST_BUFFERS);
+        after_shutdown_read((&mut &*self).read_vectored(&mut buffers[..count]))
     }
 
     fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -70,11 +98,12 @@ impl Kind for TcpStream {
     }
 
     fn write(&self, buffer: &[u8]) -> io::Result<usize> {
-        (&mut &*self).write(buffer)
+        after_shutdown_write((&mut &*self).write(buffer))
     }
 
     fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        (&mut &*self).write_vectored(buffers)
+        let count = buffers.len().min(MOST_BUFFERS);
+        after_shutdown_write((&mut &*self).write_vectored(&buffers[..count]))
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {

@@ -229,3 +229,48 @@ impl fmt::Debug for Signals {
         f.debug_struct("Signals").field("kind", &self.signal.kind).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal::listen;
+    use asx_kernel::cancel::Kind;
+    use asx_native::Runtime;
+    use std::time::Duration;
+
+    #[test]
+    fn events_before_a_recv_are_received_as_one() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let received: io::Result<()> = runtime.block_on(async |cx: Cx| {
+            let mut signal = listen(&cx, SignalKind::BREAK)?;
+            signal.inbox.deliver();
+            signal.inbox.deliver();
+            signal.recv(&cx).await?;
+            let moment = Duration::from_millis(1);
+            let late = cx.timeout(moment, async |cx| signal.recv(cx).await).await;
+            assert!(matches!(late, Err(io::Error::Cancelled(why)) if why.kind() == Kind::Timeout));
+            assert!(signal.inbox.state().waker.is_none(), "the cancelled wait is removed");
+            Ok(())
+        });
+        received.unwrap();
+    }
+
+    #[test]
+    fn event_of_another_thread_wakes_the_waiting_task() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let received: io::Result<()> = runtime.block_on(async |cx: Cx| {
+            let mut signal = listen(&cx, SignalKind::INTERRUPT)?;
+            let inbox = signal.inbox.clone();
+            let thread = std::thread::spawn(move || {
+                while inbox.state().waker.is_none() {
+                    std::thread::yield_now();
+                }
+                inbox.deliver();
+            });
+            signal.recv(&cx).await?;
+            thread.join().unwrap();
+            Ok(())
+        });
+        received.unwrap();
+    }
+}

@@ -150,7 +150,8 @@ mod tests {
         let far: &'static Location<'static> = KEPT.get_or_init(|| Box::new(*Location::caller()));
         let word = WaitWord::waits(Wait::Join, far, 1);
         assert_eq!(word.wait().map(|(on, at)| (on, at.line())), Some((Wait::Join, far.line())));
-        let forced = WaitWord(std::ptr::from_ref(far).expose_provenance() as u64 | FAR);
+        let address = std::ptr::from_ref(far).expose_provenance() as u64;
+        let forced = WaitWord(address << ADDRESS_SHIFT | FAR);
         assert_eq!((forced.age(1), forced.wait()), (None, Some((Wait::ALL[0], far))));
         assert_eq!(forced.aged().wait(), forced.wait());
     }
