@@ -1,6 +1,8 @@
 //! Locks that are made at different places are different things for a search; and still no order
 //! that matters is left out.
 
+mod observers;
+
 use std::sync::Arc;
 
 use asx_lab::{Grain, How, Kind, Report, check};
