@@ -7,6 +7,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use asx::channel::{Receiver, bounded};
 use asx::lab::How;
@@ -33,6 +34,10 @@ enum Step {
     Yield,
     /// Gives others a permit.
     Release,
+    /// Sleeps for the given number of milliseconds, and reads the time.
+    Sleep(u64),
+    /// Waits for a permit, but not for longer than a millisecond.
+    Timeout,
 }
 
 const STEPS: [Step; 9] = [
@@ -47,6 +52,19 @@ const STEPS: [Step; 9] = [
     Step::Release,
 ];
 
+/// The steps of programs with timers: more of those that depend on time.
+const TIMED: [Step; 9] = [
+    Step::Sleep(1),
+    Step::Sleep(1),
+    Step::Sleep(2),
+    Step::Timeout,
+    Step::Recv,
+    Step::Send,
+    Step::Race,
+    Step::Lock,
+    Step::Release,
+];
+
 /// What each of two tasks does, and whether the second is cancelled.
 #[derive(Clone, Debug)]
 struct Program {
@@ -55,9 +73,9 @@ struct Program {
 }
 
 /// The program of a seed.
-fn program(seed: u64) -> Program {
+fn program(seed: u64, steps: &[Step]) -> Program {
     let mut below = draws(seed);
-    let kinds: Vec<Step> = (0..2).map(|_| STEPS[below(STEPS.len())]).collect();
+    let kinds: Vec<Step> = (0..2).map(|_| steps[below(steps.len())]).collect();
     let tasks = [0, 1].map(|_| (0..1 + below(2)).map(|_| kinds[below(kinds.len())]).collect());
     Program { tasks, cancels: below(3) == 0 }
 }
@@ -119,6 +137,15 @@ async fn take(
         Step::Release => {
             gate.add_permits(1);
             0
+        }
+        Step::Sleep(millis) => {
+            cx.sleep(Duration::from_millis(millis)).await?;
+            cx.now().as_nanos() as i64 / 1_000_000
+        }
+        Step::Timeout => {
+            let limit = Duration::from_millis(1);
+            let waited = cx.timeout(limit, async |cx: &Cx| wait(cx, gate).await).await;
+            i64::from(waited.is_ok())
         }
         Step::Send => unreachable!("that needs a sender"),
     })
@@ -191,7 +218,7 @@ fn compare(half: u64) {
     let mut reduced = 0;
     let mut differ = 0;
     for seed in seeds.clone() {
-        let program = program(seed);
+        let program = program(seed, &STEPS);
         let (classes, is_reduced) = outcomes(&program, run, How::Dpor, CLASSES);
         differ += usize::from(classes.len() > 1);
         reduced += usize::from(is_reduced);
@@ -213,6 +240,31 @@ fn compare(half: u64) {
     println!("{count} programs: {reduced} proved, {differ} vary");
     let tenths = if cfg!(debug_assertions) { 5 } else { 8 };
     assert!(reduced * 10 > count * tenths && differ * 4 > count, "{reduced} proved, {differ} vary");
+}
+
+/// Programs with timers have, with time that stands still while tasks can run, the same outcomes in
+/// a reduced search as in all orders.
+#[test]
+fn programs_with_timers_lose_no_outcome() {
+    let mut reduced = 0;
+    let mut differ = 0;
+    for seed in 0..PROGRAMS {
+        let program = program(seed, &TIMED);
+        let (classes, is_reduced) = outcomes(&program, run, How::Dpor, CLASSES);
+        differ += usize::from(classes.len() > 1);
+        reduced += usize::from(is_reduced);
+        if !is_reduced {
+            continue;
+        }
+        for how in [How::Dfs, How::Random, How::Pct(3)] {
+            let (seen, _) = outcomes(&program, run, how, ORDERS);
+            let missed: Vec<_> = seen.difference(&classes).collect();
+            assert!(missed.is_empty(), "seed {seed}: {program:?}: {how} has also {missed:?}");
+        }
+    }
+    println!("{PROGRAMS} programs with timers: {reduced} proved, {differ} vary");
+    let count = PROGRAMS as usize;
+    assert!(reduced * 10 > count * 5 && differ * 5 > count, "{reduced} proved, {differ} vary");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Kind};
 use crate::recording::Trace;
 
 /// What a check has seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Runs, those for shrinking not among them.
     pub runs: u64,
@@ -19,6 +19,11 @@ pub struct Report {
     pub failure: Option<Found>,
     /// All classes of schedules were run.
     pub proof: Option<Proof>,
+    /// All classes of schedules were run, but several tasks ran and no two of them used the same
+    /// channel, lock or other object of asx. There was nothing to explore then, and no proof:
+    /// standard locks, atomics, thread-locals and IO that tasks may share are not visible to the
+    /// lab. Loom and shuttle check those.
+    pub nothing_shared: bool,
     /// Cancels that were tried, of how many there are to try.
     pub cancels: Option<(usize, usize)>,
     /// Faults that were tried, of how many there are to try.
@@ -36,6 +41,10 @@ pub struct Report {
 
 /// All classes of schedules were run, and none failed. Two runs are in one class if they differ
 /// only in the order of steps that have nothing in common.
+///
+/// A step is an operation of asx with the code around it. The proof does not cover orders within a
+/// step: those in which several threads use an atomic, a standard lock or a thread-local between
+/// two operations of asx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// What a task did in a row. At [poll grain](Grain::Poll) the proof holds for one worker; on
@@ -58,14 +67,18 @@ pub struct Proof {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Proof { grain, shares_anything, timers, draws, classes, hash } = self;
-        write!(f, "these are all at {grain}")?;
+        write!(f, "these are all orders at {grain}")?;
         match (grain, shares_anything) {
-            (Grain::Poll, true) => f.write_str(", which holds for one worker")?,
+            (Grain::Poll, true) => f.write_str(", for one worker")?,
             (Grain::Poll, false) => {
-                f.write_str(", which holds for one worker, of what tasks share through asx")?;
+                f.write_str(", for one worker and for state shared through asx")?;
             }
-            (Grain::Operation, true) => {}
-            (Grain::Operation, false) => f.write_str(" of what tasks share through asx")?,
+            (Grain::Operation, true) => {
+                f.write_str(", but not of std atomics and locks between two operations")?;
+            }
+            (Grain::Operation, false) => {
+                f.write_str(", for state shared through asx (not std locks or atomics)")?;
+            }
         }
         if *timers {
             f.write_str(", with time that stands still while tasks can run")?;
@@ -80,6 +93,11 @@ impl fmt::Display for Proof {
         write!(f, ", certificate {hash:016x}")
     }
 }
+
+/// Printed in place of a proof.
+const NOTHING_SHARED: &str = "nothing is proved: the tasks share no channel, lock or other object \
+                              of asx, and the lab cannot see std locks, atomics, thread-locals or \
+                              IO; check those with loom or shuttle";
 
 /// A part of a check, which has a share of its runs and of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +234,9 @@ impl Report {
         if let Some(proof) = &self.proof {
             write!(f, "; {proof}")?;
         }
+        if self.nothing_shared {
+            write!(f, "; {NOTHING_SHARED}")?;
+        }
         let disturbed = [
             (self.cancels, "cancels"),
             (self.faults, "faults"),
@@ -235,7 +256,7 @@ impl Report {
             Some(Stopped::Runs(_) | Stopped::ShareOfRuns { .. }) => Some("`total` allows more"),
             Some(Stopped::Time(_) | Stopped::ShareOfTime { .. }) => Some("`time` allows more"),
             Some(Stopped::MinTime(_)) => Some("`min_time` and `runs` allow more"),
-            None if self.proof.is_some() => None,
+            None if self.proof.is_some() || self.nothing_shared => None,
             None => Some(
                 "not all orders were run: `runs` has more of them tried, and `how(How::Pct(5))` \
                  deeper ones",

@@ -4,6 +4,7 @@
 mod affinity;
 mod by_law;
 mod carriers;
+mod sharing;
 mod slow;
 mod step;
 mod task_names;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
-use asx_runtime::footprint::{self, AccessKind};
+use asx_runtime::footprint::{self, AccessKind, EVERYTHING, Inspected};
 use asx_runtime::{Host, Runnable};
 
 use crate::coverage::Coverage;
@@ -35,6 +36,7 @@ use crate::thread_bound::Own;
 use crate::watch::{Pulse, TaskList};
 use crate::workers::Lanes;
 use affinity::Threads;
+use sharing::Sharing;
 pub(crate) use step::{Pause, Stepped};
 use task_names::{Born, Known};
 
@@ -53,6 +55,19 @@ const IN_A_ROW: u32 = 100;
 
 /// How many numbers a draw may give.
 const DRAWS: usize = 1 << 14;
+
+/// The order in which tasks were numbered: written by steps that spawn, where numbers are read.
+const NUMBERS: u64 = 0x6E75_6D62_6572_7365;
+
+/// Properties of a program that make more of its steps depend on each other. A reduced search
+/// knows them from its first run on, or begins again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// There were timers.
+    pub(crate) timed: bool,
+    /// The program has read the state of the runtime, or numbers of tasks.
+    pub(crate) inspected: Inspected,
+}
 
 /// What is wrong with a task, seen when it was polled.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +160,12 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether a random number was drawn in any run.
     pub(crate) has_drawn: bool,
+    /// Traits of the program that were known when this run began.
+    traits: Traits,
+    /// How many tasks there were before this step.
+    tasks_before: usize,
+    /// Whether tasks were seen to share anything.
+    pub(crate) sharing: Sharing,
     /// Whether another thread has woken a task in this run.
     foreign: bool,
     /// Whether there may be something wrong with the last step: this, or that its task has not
@@ -246,7 +267,9 @@ impl LabHost {
         if plan.network.takes_time() {
             self.timed.store(true, Relaxed);
         }
+        let traits = self.traits();
         let mut state = self.state();
+        state.traits = traits;
         self.listen(&mut state);
         if plan.workers > 0 || state.lanes.is_some() || !state.enabled.is_empty() {
             drop(state);
@@ -281,7 +304,18 @@ impl LabHost {
         state.tasks.push(Known::default());
         state.names.clear();
         state.finalizers.clear();
+        state.sharing.begin_run();
         state.current = 0;
+        state.tasks_before = 0;
+    }
+
+    /// Returns the traits of the program that this run and earlier ones have shown.
+    pub(crate) fn traits(&self) -> Traits {
+        let known = self.state().traits.inspected;
+        let new = footprint::inspected();
+        let state = known.state || new.state;
+        let inspected = Inspected { state, numbers: known.numbers || new.numbers };
+        Traits { timed: self.is_timed(), inspected }
     }
 
     /// Drops all entries: nothing runs here any more.
@@ -336,7 +370,11 @@ impl LabHost {
     /// Moves the clock on, and has `fire` wake whom it may: a step of the clock.
     pub(crate) fn tick(&self, to: Time, ask: bool, fire: impl FnOnce(Time)) {
         self.now.fetch_max(to.as_nanos(), Relaxed);
-        self.outside(CLOCK, ask, || fire(self.now()));
+        self.outside(CLOCK, ask, || {
+            // The time is a part of the class of a run.
+            footprint::touch(CLOCK.turn() ^ to.as_nanos(), true);
+            fire(self.now());
+        });
     }
 
     /// Has `disturb` ask a task to stop, or wake it: a step of who does that.
@@ -387,7 +425,7 @@ impl LabHost {
         footprint::begin(who.0, 0, notes);
         step();
         let mut state = self.state();
-        state.look_at_footprint(who, notes, self.timed.load(Relaxed));
+        state.look_at_footprint(who, notes);
         if ask {
             state.tell(who);
         }
@@ -432,51 +470,65 @@ impl State {
     /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
     /// has made so far.
     #[inline(always)]
-    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool, timed: bool) -> u64 {
+    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool) -> u64 {
         self.touched.clear();
         let begins = mem::take(&mut self.begins);
+        let spawns = self.tasks.len() > mem::replace(&mut self.tasks_before, self.tasks.len());
         if !wanted {
             return footprint::end(|_| ());
         }
         if begins {
             self.touched.push(Access::write(path.turn()).neutral());
         }
-        self.note_touched(path, timed)
+        if spawns && self.traits.inspected.numbers {
+            self.touched.push(Access::write(NUMBERS));
+        }
+        self.note_touched(path)
     }
 
     #[inline(never)]
-    fn note_touched(&mut self, path: TaskPath, timed: bool) -> u64 {
+    fn note_touched(&mut self, path: TaskPath) -> u64 {
         let is_told = self.strategy.as_ref().is_some_and(|it| it.needs_footprint());
-        if is_told { self.note_footprint(path, timed) } else { self.note_trail(path) }
+        if is_told { self.note_footprint(path) } else { self.note_trail(path) }
     }
 
     /// The same where nobody wants to know more than whether another run does the same.
     fn note_trail(&mut self, path: TaskPath) -> u64 {
         let mut hash = path.0;
-        let made = footprint::end(|footprint::Access { object, how, .. }| {
-            hash = trail(hash, self.object(object), how != AccessKind::Read);
+        let mut sharing = mem::take(&mut self.sharing);
+        let made = footprint::end(|access| {
+            sharing.note(path, &access);
+            hash = trail(hash, self.object(access.object), access.how != AccessKind::Read);
         });
+        self.sharing = sharing;
         self.trail.push(hash);
         made
     }
 
-    fn note_footprint(&mut self, path: TaskPath, timed: bool) -> u64 {
+    fn note_footprint(&mut self, path: TaskPath) -> u64 {
         let mut touched = mem::take(&mut self.touched);
         touched.push(Access::write(path.0));
-        // What the law does with its lanes is everybody's. A carrier runs nothing of the program,
-        // and the clock looks at all of them.
+        // The lanes of the scheduler are shared by all. A carrier runs nothing of the program, and
+        // the clock reads all of them.
         let is_carrier = is_carrier(path);
-        let timed = timed && !is_carrier;
         let transparent = (self.plan.transparent || is_carrier) && self.lanes.is_none();
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
-        }
-        if !transparent || timed {
-            // Every step has a say in whether anything is left that keeps time from moving.
             touched.push(Access::write(CLOCK.0));
+        } else if self.traits.timed && !is_carrier {
+            // Time moves only when nothing can run, so a step of the clock comes after all steps
+            // before it, and before all that follow. Between two steps of the clock, steps of
+            // tasks commute as they do without timers.
+            touched.push(Access::read(CLOCK.0));
+        }
+        if self.traits.inspected.state {
+            touched.push(Access::read(EVERYTHING));
         }
         let mut hash = path.0;
-        let made = footprint::end(|footprint::Access { object, how, is_neutral }| {
+        let mut sharing = mem::take(&mut self.sharing);
+        let made = footprint::end(|access| {
+            sharing.note(path, &access);
+            let footprint::Access { object, how, is_neutral } = access;
             let object = self.object(object);
             hash = trail(hash, object, how != AccessKind::Read);
             let access = match how {
@@ -486,6 +538,7 @@ impl State {
             };
             touched.push(Access { is_neutral, ..access });
         });
+        self.sharing = sharing;
         self.touched = touched;
         if self.plan.trail {
             self.trail.push(hash);
@@ -598,7 +651,9 @@ impl State {
             *self.known(id) = known;
         }
         let path = TaskPath(self.known(id).path);
-        footprint::touch_neutral(path.turn());
+        if id != self.current {
+            footprint::touch_neutral(path.turn());
+        }
         let Some(by_choice) = self.enqueue_by_law(entry, global) else { return };
         entry = by_choice;
         if let Some(old) = self.remove(id) {
@@ -627,7 +682,7 @@ impl State {
 unsafe impl Host for LabHost {
     fn schedule(&self, entry: Runnable) {
         let Some(mut state) = self.state.here() else { return self.schedule_late(entry) };
-        let State { tasks, enabled, lanes, threads, .. } = &mut *state;
+        let State { tasks, enabled, lanes, threads, current, .. } = &mut *state;
         let is_plain = lanes.is_none() && threads.are_free();
         // Most wakes are of who could run before, and is not in the list.
         match tasks.get_mut(entry.id() as usize) {
@@ -636,8 +691,12 @@ unsafe impl Host for LabHost {
             {
                 let path = TaskPath(*path);
                 enabled.push(path);
+                // At the end of a poll in which the task was woken: whatever woke it has read its
+                // turn, and this is no other wake.
+                if entry.id() != *current {
+                    footprint::touch_neutral(path.turn());
+                }
                 *place = Some(entry);
-                footprint::touch_neutral(path.turn());
             }
             _ => state.enqueue(entry, false),
         }

@@ -35,7 +35,7 @@ use crate::explore::{Decisions, Points, Strategy, TaskPath, Verdict};
 use crate::failure::{Failure, Finding, Kind, place};
 use crate::fiber;
 use crate::guard::Seen;
-use crate::host::{LabHost, Made, Pause, Stepped, Trouble};
+use crate::host::{LabHost, Made, Pause, Stepped, Traits, Trouble};
 use crate::net::{Faults, Names, is_carrier};
 use crate::panic_hook::{self, Heard};
 use crate::signal::Signal;
@@ -52,7 +52,7 @@ const GRACE_SHARE: u32 = 8;
 /// How many steps those that go in turns take before time goes on in spite of them.
 const SAME_TIME: u64 = 50;
 
-/// So many polls may each of many tasks take.
+/// The number of polls that each of many tasks may take, and each of many open scopes.
 const POLLS_OF_A_TASK: u64 = 200;
 
 /// How often the rest of a run that is decided is forced on before it is said to have no end.
@@ -263,6 +263,17 @@ impl Machine {
     /// Whether there was a timer in any run.
     pub(crate) fn is_timed(&self) -> bool {
         self.parts.host.is_timed()
+    }
+
+    /// Returns the traits of the program that all runs so far have shown.
+    pub(crate) fn traits(&self) -> Traits {
+        self.parts.host.traits()
+    }
+
+    /// Whether several tasks ran, and no two of them were seen to use the same object of asx.
+    pub(crate) fn shares_nothing(&self) -> bool {
+        let state = self.parts.host.state();
+        state.tasks().nth(1).is_some() && !state.sharing.is_seen()
     }
 
     /// Whether a random number was drawn in any run.
@@ -602,11 +613,14 @@ impl<'a> Run<'a> {
         self.rare.get_or_insert_default()
     }
 
-    /// Allows more polls if there are so many tasks that they need them: whether it has.
+    /// Raises the limit on polls to 200 for each task that was spawned, or for each open scope, if
+    /// that is more. Returns whether it has. Closed scopes do not count, so a loop that opens one
+    /// scope after another is still found to be endless.
     #[cold]
     fn grow(&mut self) -> bool {
-        let tasks = self.parts.host.state().tasks().count() as u64;
-        let most = tasks * POLLS_OF_A_TASK;
+        let tasks = self.parts.host.state().tasks().count();
+        let regions = self.parts.root.count_inside();
+        let most = tasks.max(regions) as u64 * POLLS_OF_A_TASK;
         let grows = self.grows && most > self.most;
         if grows {
             (self.most, self.free_until) = (most, most / 2);

@@ -55,7 +55,7 @@ const REPEATS: usize = 16;
 /// is ever proved of a program that has them. Random ones take a fraction of the time.
 const ROUNDS: u64 = 50;
 
-/// A check that is going on.
+/// A check in progress.
 pub(crate) struct Search<'a, F> {
     check: &'a Check<F>,
     machine: Machine,
@@ -82,6 +82,8 @@ pub(crate) struct Search<'a, F> {
     sweeps: Vec<Sweep>,
     /// What was proved.
     proof: Option<Proof>,
+    /// All classes were run, and no two tasks share anything that is visible here.
+    nothing_shared: bool,
     /// All classes that the last strategy had to look at, if it has.
     exhausted: Option<Certificate>,
     /// What may happen in the runs that are made now.
@@ -205,6 +207,7 @@ where
             by_host: None,
             sweeps: sweeps::requested(check),
             proof,
+            nothing_shared: false,
             freedom: Freedom::NONE,
             how,
             points,
@@ -249,9 +252,9 @@ where
         let found = failure.map(|failure| self.describe(failure));
         let failure = found.or_else(|| self.untried());
         let Search { runs, proof, stopped, coverage: [cancels, faults, network], .. } = self;
-        let is_replay = false;
-        let unused = 0;
-        Report { runs, failure, proof, cancels, faults, network, stopped, is_replay, unused }
+        let nothing_shared = self.nothing_shared && failure.is_none();
+        let report = Report { runs, failure, proof, nothing_shared, ..Report::default() };
+        Report { cancels, faults, network, stopped, ..report }
     }
 
     /// All parts of the search, each with its share of the runs and of the time.
@@ -391,13 +394,7 @@ where
             let strategy = String::from("replay");
             Found { run: 1, strategy, ..self.on_record(failure, schedule, 0) }
         });
-        let cancels = None;
-        let faults = None;
-        let network = None;
-        let proof = None;
-        let stopped = None;
-        let is_replay = true;
-        Report { runs: 1, failure, proof, cancels, faults, network, stopped, is_replay, unused }
+        Report { runs: 1, failure, is_replay: true, unused, ..Report::default() }
     }
 
     /// A part of the search begins that is as short as the others if nobody said how many runs
@@ -440,7 +437,19 @@ where
             failure = self.with(how, runs);
         }
         self.prove(if at_operations { Grain::Operation } else { Grain::Poll });
+        self.withdraw_if_nothing_is_shared();
         failure
+    }
+
+    /// Withdraws a proof at operation grain if several tasks ran and no two of them used the same
+    /// object of asx: whatever they share is not visible here, so the proof says nothing about it.
+    /// It stands if the check says that they share nothing else.
+    fn withdraw_if_nothing_is_shared(&mut self) {
+        let is_promised = self.check.sharing == Sharing::OfAsx;
+        let at_operations = self.proof.is_some_and(|proof| proof.grain == Grain::Operation);
+        if at_operations && !is_promised && self.machine.shares_nothing() {
+            (self.proof, self.nothing_shared) = (None, true);
+        }
     }
 
     /// Every class of orders of polls if there are few, else a mixture of random ones.
@@ -487,6 +496,13 @@ where
             failure = self.with(How::Dpor, share);
         }
         self.prove(Grain::Operation);
+        self.withdraw_if_nothing_is_shared();
+        if self.nothing_shared && self.transparent && failure.is_none() {
+            // Other state may still be used next to operations: all orders of those are tried.
+            (self.points, self.transparent) = (Points::All, false);
+            failure = self.with(How::Dpor, share);
+            self.exhausted = None;
+        }
         for how in [How::Random, How::Pct(3), How::Guided] {
             if failure.is_none() && !self.is_late() {
                 // Whatever else they share is not known to the proof.
@@ -494,7 +510,9 @@ where
                 failure = self.with(how, share / 3);
             }
         }
-        self.proof = self.proof.or(proof);
+        if !self.nothing_shared {
+            self.proof = self.proof.or(proof);
+        }
         if failure.is_none() {
             self.at_polls();
         }
@@ -589,6 +607,7 @@ where
 
     /// Runs what a strategy chooses, so many times at most.
     fn with(&mut self, how: How, most: u64) -> Option<Failure> {
+        self.add_points();
         let seed = self.seed;
         // With workers no two steps are known to commute.
         let by_law = self.check.workers > 0 && matches!(how, How::Mixed | How::Dpor);
@@ -600,11 +619,7 @@ where
             times => times,
         };
         match self.how {
-            How::Mixed | How::Dpor if self.is_assumed() => {
-                let (confirmed, most) = Confirmed::new(seed, most);
-                self.try_all(confirmed, most)
-            }
-            How::Mixed | How::Dpor => self.try_all(Dpor::new(), most),
+            How::Mixed | How::Dpor => self.reduced(most),
             How::Random => self.try_all(Random::new(seed).disturbing(times), most),
             How::Uniform => self.try_all(Uniform::new(seed), most),
             How::Pos => self.try_all(Pos::new(seed), most),
@@ -612,6 +627,34 @@ where
             How::Guided => self.try_all(Guided::new(seed).disturbing(times), most),
             How::Dfs => self.try_all(Dfs::new(), most),
             How::Bounded => self.try_all(Bounded::new(Limits::NONE, most), most),
+        }
+    }
+
+    /// Runs one schedule of each class, at most `most` of them. Which steps commute depends on the
+    /// traits of the program (timers, for example). If a run shows a new one, the search begins
+    /// again.
+    fn reduced(&mut self, most: u64) -> Option<Failure> {
+        loop {
+            let known = self.machine.traits();
+            let failure = if self.is_assumed() {
+                let (confirmed, most) = Confirmed::new(self.seed, most);
+                self.try_all(confirmed, most)
+            } else {
+                self.try_all(Dpor::new(), most)
+            };
+            if failure.is_some() || self.machine.traits() == known {
+                return failure;
+            }
+            self.exhausted = None;
+            self.add_points();
+        }
+    }
+
+    /// A program that reads the state of the runtime can tell a poll that has begun from one that
+    /// has not: polls can then be left before they have touched anything.
+    fn add_points(&mut self) {
+        if self.points == Points::Used && self.machine.traits().inspected.state {
+            self.points = Points::All;
         }
     }
 
@@ -675,6 +718,7 @@ where
         let proves = self.check.how == How::Mixed && self.how == How::Dpor;
         let mut rounds = 0;
         let mut tried = Tried::More;
+        let known = matches!(self.how, How::Mixed | How::Dpor).then(|| self.machine.traits());
         for _ in 0..most {
             if self.is_late() {
                 return Tried::Cut;
@@ -699,6 +743,9 @@ where
                 if let Some(failure) = self.repeat_first() {
                     return Tried::Failed(Box::new(failure));
                 }
+            }
+            if known.is_some_and(|known| known != self.machine.traits()) {
+                return Tried::Cut;
             }
             rounds += u64::from(proves && self.machine.held_back());
             if rounds >= ROUNDS {

@@ -8,7 +8,7 @@ pub(crate) use loom::sync::{Arc, Mutex, MutexGuard, atomic};
 
 /// Locks something that polls have in common.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    asx_task::footprint::Object::COMMON.write();
+    asx_task::footprint::Object::VALUES.write();
     lock_unseen(mutex)
 }
 

@@ -12,12 +12,12 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, AccessKind, begin, begin_run, begin_same, end, end_unnoted, forget, has_touched,
-    is_alarmed, is_endless, is_thread, point, set_alarm, take_endless, take_yielded, this_thread,
-    touch, touch_neutral,
+    Access, AccessKind, EVERYTHING, Inspected, begin, begin_run, begin_same, end, end_unnoted,
+    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread, point,
+    set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{is_on, neutrally, pends, set_pause, yields};
+pub(crate) use on::{inspect, is_on, neutrally, pends, read_numbers, set_pause, yields};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -74,6 +74,16 @@ pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
 #[inline(always)]
 pub(crate) fn pends() {}
 
+/// Records that the step reads the state of the whole runtime.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn inspect() {}
+
+/// Records that the program reads the number of a task.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn read_numbers() {}
+
 /// Something polls have in common: in the lab it has a name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Object(#[cfg(feature = "lab")] u64);
@@ -82,6 +92,15 @@ pub struct Object(#[cfg(feature = "lab")] u64);
 impl Object {
     /// One of those that share a name.
     pub const COMMON: Object = Object();
+
+    /// The name that all watched values and broadcasts share.
+    pub const VALUES: Object = Object();
+
+    /// A new region.
+    #[inline(always)]
+    pub(crate) fn region() -> Object {
+        Object()
+    }
 
     /// Something new: in the lab it has a name of its own, after the task that makes it.
     #[inline(always)]
@@ -262,9 +281,66 @@ mod on {
         touched: Cell<bool>,
         /// What is called at points, if the host may have others run there.
         pause: Cell<Option<fn()>>,
+        /// State read by polls of this thread that no single object stands for.
+        inspected: Cell<Inspected>,
         /// How many uses were noted, and the first of them, each of another thing.
         noted: Cell<usize>,
         few: [Cell<Access>; FEW],
+    }
+
+    /// State that polls have read and that no single object stands for.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Inspected {
+        /// The state of the whole runtime: a dump, metrics.
+        pub state: bool,
+        /// The number of a task, which depends on the order of all spawns.
+        pub numbers: bool,
+    }
+
+    /// The object that stands for the state of the whole runtime. A step that inspects the runtime
+    /// writes it; the host has every other step read it.
+    pub const EVERYTHING: u64 = 0x6576_6572_7974_6869;
+
+    /// The last bits of the names of regions.
+    const REGION: u64 = 0xA5A5;
+    const REGION_BITS: u64 = 0xFFFF;
+
+    /// Names from here on are not the numbers of tasks.
+    const TASK_NUMBERS: u64 = 1 << 40;
+
+    /// Records that the step reads the state of the whole runtime, with the numbers of tasks.
+    pub(crate) fn inspect() {
+        touch(EVERYTHING, true);
+        note_inspected(Inspected { state: true, numbers: true });
+    }
+
+    /// Records that the program reads the number of a task.
+    pub(crate) fn read_numbers() {
+        note_inspected(Inspected { state: false, numbers: true });
+    }
+
+    fn note_inspected(new: Inspected) {
+        POLL.with(|poll| {
+            let old = poll.inspected.get();
+            let state = old.state || new.state;
+            poll.inspected.set(Inspected { state, numbers: old.numbers || new.numbers });
+        });
+    }
+
+    /// Returns the state that polls of this thread have read since [`forget`], and that no single
+    /// object stands for.
+    pub fn inspected() -> Inspected {
+        POLL.with(|poll| poll.inspected.get())
+    }
+
+    /// Whether an access is to state that tasks share explicitly (a channel, a lock, a socket), and
+    /// not to one of the runtime's own records of tasks and regions.
+    pub fn is_shared_state(access: &Access) -> bool {
+        let is_region = access.object & REGION_BITS == REGION;
+        access.object >= TASK_NUMBERS
+            && !access.is_neutral
+            && !is_region
+            && access.object != EVERYTHING
     }
 
     /// Tells who is left of those that a thing waits for from the thing.
@@ -313,6 +389,7 @@ mod on {
                 pending: Cell::new(false),
                 touched: Cell::new(false),
                 pause: Cell::new(None),
+                inspected: Cell::new(Inspected { state: false, numbers: false }),
                 noted: Cell::new(0),
                 few: [const { Cell::new(UNUSED) }; FEW],
             }
@@ -410,8 +487,10 @@ mod on {
         POLL.with(|poll| poll.thread.get() == number)
     }
 
-    /// Gives back what was kept for what polls of this thread touch.
+    /// Frees the buffers of the footprints of this thread, and clears what its polls have
+    /// [inspected].
     pub fn forget() {
+        POLL.with(|poll| poll.inspected.take());
         let empty = ManuallyDrop::new(Vec::new());
         drop(ManuallyDrop::into_inner(TOUCHED.replace(empty)));
     }
@@ -607,6 +686,18 @@ mod on {
     impl Object {
         /// One of those that share a name.
         pub const COMMON: Object = Object(0);
+
+        /// The name that all watched values and broadcasts share.
+        pub const VALUES: Object = Object(0x7661_6C75_6573_5F6F);
+
+        /// A new region: named as by [`new`](Object::new), and recognisable as one.
+        #[inline]
+        pub(crate) fn region() -> Object {
+            match Object::new() {
+                Object(0) => Object::COMMON,
+                Object(name) => Object(name & !REGION_BITS | REGION),
+            }
+        }
 
         /// Something new: named after the task that is polled, and as which of what that has made.
         #[inline]

@@ -54,8 +54,14 @@ impl<T, E> Task<T, E> {
         Task { joint }
     }
 
-    /// The id.
+    /// Returns the id of the task.
     pub fn id(&self) -> TaskId {
+        footprint::read_numbers();
+        self.id_unseen()
+    }
+
+    /// [`id`](Task::id) for the runtime's own use, which no order of spawns changes.
+    fn id_unseen(&self) -> TaskId {
         TaskId(Key { generation: self.joint.task().id(), index: 0 })
     }
 
@@ -171,7 +177,7 @@ impl<T, E> Task<T, E> {
     fn awaiter_cancelled(&self) -> Option<Cancelled> {
         let cancelled = context::with_current(|task| CancelView::of(task).check(Check::IN_TIME))??;
         let reason = cancelled.reason();
-        let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id());
+        let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id_unseen());
         (!own).then_some(cancelled)
     }
 }

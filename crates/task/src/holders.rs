@@ -70,23 +70,46 @@ mod registry {
 
     use super::*;
 
-    static LINES: Mutex<Vec<Weak<dyn LockLine>>> = Mutex::new(Vec::new());
+    type Lines = Vec<Weak<dyn LockLine>>;
 
-    /// Lets dumps know of a line, for as long as it lives.
-    pub fn register(line: Weak<dyn LockLine>) {
-        let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that are gone go when there would have to be room for more.
+    static LINES: Mutex<Lines> = Mutex::new(Vec::new());
+
+    #[cfg(feature = "lab")]
+    thread_local! {
+        /// The lines of programs in the lab, each of which runs on one thread. A dump that one of
+        /// them takes must not depend on what other threads do.
+        static LAB_LINES: std::cell::RefCell<Lines> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+
+    fn add(lines: &mut Lines, line: Weak<dyn LockLine>) {
+        // Dead entries are removed before the list would have to grow.
         if lines.len() == lines.capacity() {
             lines.retain(|line| line.strong_count() > 0);
         }
         lines.push(line);
     }
 
-    /// Everybody who waits for a lock, of whatever runtime.
+    /// Makes a line visible to dumps, for as long as it lives.
+    pub fn register(line: Weak<dyn LockLine>) {
+        #[cfg(feature = "lab")]
+        if crate::footprint::is_on() {
+            return LAB_LINES.with_borrow_mut(|lines| add(lines, line));
+        }
+        add(&mut LINES.lock().unwrap_or_else(PoisonError::into_inner), line);
+    }
+
+    /// Calls `tell` for every task that waits for a lock: in the lab of the same thread, elsewhere
+    /// of any runtime.
     pub(crate) fn each_waiting(tell: &mut dyn FnMut(&Waker, Holder)) {
-        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        let live: Vec<_> = lines.iter().filter_map(Weak::upgrade).collect();
-        drop(lines);
+        let live = |lines: &Lines| lines.iter().filter_map(Weak::upgrade).collect::<Vec<_>>();
+        #[cfg(feature = "lab")]
+        {
+            LAB_LINES.with_borrow(live).iter().for_each(|line| line.each_waiting(tell));
+            if crate::footprint::is_on() {
+                return;
+            }
+        }
+        let live = live(&LINES.lock().unwrap_or_else(PoisonError::into_inner));
         live.iter().for_each(|line| line.each_waiting(tell));
     }
 }

@@ -144,7 +144,7 @@ impl HostRegion {
 
 /// A reason as somebody asks for it here and now.
 fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
-    let asker = context::with_current(|task| Cx::of(task.clone()).id());
+    let asker = context::with_current(|task| Cx::of(task.clone()).id_unseen());
     let mut reason = region.reason(kind);
     (reason.origin_task, reason.message) = (asker, message);
     reason

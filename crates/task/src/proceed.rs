@@ -112,7 +112,8 @@ impl Cx {
     #[cold]
     #[inline(never)]
     fn wrong_owner(&self) -> Cancelled {
-        let reason = self.task().region.reason(Kind::ResourceUnavailable).with_task(self.id());
+        let reason =
+            self.task().region.reason(Kind::ResourceUnavailable).with_task(self.id_unseen());
         reason.with_message(WRONG_OWNER).into()
     }
 }

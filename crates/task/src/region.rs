@@ -235,7 +235,7 @@ impl Region {
             #[cfg(not(target_family = "wasm"))]
             watched: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
-            object: Object::new(),
+            object: Object::region(),
             label,
             span: Span::default(),
             region_refs: AtomicUsize::new(0),
@@ -309,7 +309,7 @@ impl Region {
             region.budget = budget;
             region.locals = locals.take();
             region.label = std::mem::take(&mut label);
-            region.object = Object::new();
+            region.object = Object::region();
         });
         let child = kept.unwrap_or_else(|| {
             let core = CoreRef::inside(self);

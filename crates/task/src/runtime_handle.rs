@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::footprint::{self, Object};
 use crate::region::Region;
 use crate::{Cx, Dump, Grace, Health, Metrics};
 
@@ -23,19 +24,25 @@ impl Handle {
 
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
+        let _after = footprint::operation();
+        footprint::inspect();
         Dump::of(&self.region)
     }
 
     /// What the workers have done so far, and what went wrong in tasks. There are no workers on
     /// pages and in the lab.
     pub fn metrics(&self) -> Metrics {
-        let health = self.health();
+        let _after = footprint::operation();
+        footprint::inspect();
+        let health = self.region.health();
         let metrics = self.region.core.host.metrics().unwrap_or_default();
         Metrics { health, ..metrics }
     }
 
     /// What went wrong in tasks without anybody having to notice.
     pub fn health(&self) -> Health {
+        let _after = footprint::operation();
+        footprint::inspect();
         self.region.health()
     }
 
@@ -46,6 +53,8 @@ impl Handle {
     /// the lab it is the program the handle was taken in.
     pub fn stop(&self, grace: impl Into<Grace>) {
         let grace = grace.into();
+        let _after = footprint::operation();
+        Object::COMMON.write();
         // Those that are ended by force from now on are.
         drop(self.region.core.take_forced());
         self.region.stop_all(grace);

@@ -295,9 +295,11 @@ impl Trace {
             let object = self.names.index.of(access.object);
             self.touch(number, object, access.neutral(), hash, &mut print);
         }
-        // Whoever else has written the task since it took a step has changed what it does next.
+        // A write of the task by another one since its last step has changed what it does next.
+        // Reads have not: the clock, which every step reads, is a task.
         let is_changed = |touch: &Touch| self.steps[touch.step as usize].task != task;
-        let changed = self.touches.get(task as usize).and_then(|touches| touches.last());
+        let touches = self.touches.get(task as usize).map_or(&[][..], |touches| touches);
+        let changed = touches.iter().rev().find(|touch| touch.write);
         if let Some(touch) = changed.filter(|touch| is_changed(touch)) {
             hash = mix64(hash.rotate_left(9) ^ touch.hash) | 1;
         }
@@ -424,15 +426,18 @@ impl Trace {
         hash
     }
 
-    /// Works out what is before a new step and which steps it races with, from what it directly
-    /// depends on.
+    /// Computes the steps before a new one and the steps it races with, from its direct
+    /// dependencies.
+    ///
+    /// A dependency that is only awaited hides no race: had the step come before the awaited ones,
+    /// it would not have been the last, and would not depend on them.
     fn order(&mut self, number: u32) {
         if self.width == 1 {
             return self.order_few(number);
         }
         let start = number as usize * self.width;
         self.past.fill(0);
-        for step in self.direct.iter().chain(&self.awaited) {
+        for step in &self.direct {
             let before = &self.before[*step as usize * self.width..][..self.width];
             self.past.iter_mut().zip(before).for_each(|(past, before)| *past |= before);
         }
@@ -448,15 +453,18 @@ impl Trace {
             }
         }
         for earlier in self.awaited.iter().copied() {
-            self.before[start + earlier as usize / 64] |= 1 << (earlier % 64);
+            let (known, new) = self.before.split_at_mut(start);
+            let before = &known[earlier as usize * self.width..][..self.width];
+            new.iter_mut().zip(before).for_each(|(new, before)| *new |= before);
+            new[earlier as usize / 64] |= 1 << (earlier % 64);
         }
     }
 
     /// The same while a set of steps is one word.
     fn order_few(&mut self, number: u32) {
         let task = self.steps[number as usize].task;
-        let all = self.direct.iter().chain(&self.awaited);
-        let mut past = all.fold(0, |past, step| past | self.before[*step as usize]);
+        let direct = self.direct.iter();
+        let mut past = direct.fold(0, |past, step| past | self.before[*step as usize]);
         for earlier in self.direct.iter().copied() {
             let bit = 1 << (earlier % 64);
             if past & bit == 0 && self.steps[earlier as usize].task != task {
@@ -464,7 +472,10 @@ impl Trace {
             }
             past |= bit;
         }
-        past = self.awaited.iter().fold(past, |past, earlier| past | 1 << (earlier % 64));
+        let awaited = self.awaited.iter();
+        past = awaited.fold(past, |past, earlier| {
+            past | self.before[*earlier as usize] | 1 << (earlier % 64)
+        });
         self.before.push(past);
     }
 

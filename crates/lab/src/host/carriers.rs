@@ -1,7 +1,6 @@
 //! Steps of the network: what it has to deliver, among the tasks that can run.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering::Relaxed;
 
 use asx_kernel::time::Time;
 use asx_runtime::{Host, footprint};
@@ -70,7 +69,7 @@ impl LabHost {
         footprint::begin(carrier.0, 0, notes);
         self.net.deliver(carrier);
         let mut state = self.state();
-        state.look_at_footprint(carrier, notes, self.timed.load(Relaxed));
+        state.look_at_footprint(carrier, notes);
         if ask {
             state.tell(carrier);
         }

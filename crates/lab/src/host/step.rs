@@ -5,7 +5,6 @@
 //! need: workers, disturbances, events on record.
 
 use std::cell::{RefCell, RefMut};
-use std::sync::atomic::Ordering::Relaxed;
 
 use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
 
@@ -111,11 +110,7 @@ impl LabHost {
             }
             state = cell.borrow_mut();
             self.listen(&mut state);
-            let made_now = if WATCHED {
-                state.look(path, notes, self.timed.load(Relaxed))
-            } else {
-                footprint::end_unnoted()
-            };
+            let made_now = if WATCHED { state.look(path, notes) } else { footprint::end_unnoted() };
             if made_now != made {
                 state.tasks[at].made = made_now;
             }
@@ -178,7 +173,7 @@ impl LabHost {
             }
             None => {
                 state.set_left(at, Some(fiber));
-                state.end_plain_step(at, self.timed.load(Relaxed));
+                state.end_plain_step(at);
                 state.pause = self.look_for_pause(state, at);
             }
         }
@@ -272,7 +267,7 @@ impl LabHost {
     /// The same if somebody is told of each step.
     #[inline(never)]
     fn is_left_if_watched(&self, state: &mut State, at: usize, path: TaskPath) -> bool {
-        state.end_plain_step(at, self.timed.load(Relaxed));
+        state.end_plain_step(at);
         state.enabled.push(path);
         let next = state.take_chosen();
         let is_same = next == path;
@@ -339,7 +334,7 @@ impl LabHost {
         let mut state = self.state();
         self.listen(&mut state);
         state.set_left(id as usize, left);
-        let made = state.look_at_footprint(path, notes, self.timed.load(Relaxed));
+        let made = state.look_at_footprint(path, notes);
         if is_over {
             state.vacate(id as usize);
         }
@@ -447,7 +442,7 @@ impl Walk for LabHost {
             self.listen(&mut state);
             state.unblock();
             state.left -= 1;
-            state.end_plain_step(at, self.timed.load(Relaxed));
+            state.end_plain_step(at);
             state.vacate(at);
             state.pause = self.look_for_pause(&state, at);
             if state.pause.is_some() || !stack.is_fiber() {
@@ -501,7 +496,7 @@ impl State {
 
     /// Tells who watches of the step that was taken: how many things its task has made so far.
     #[inline(never)]
-    fn look(&mut self, path: TaskPath, notes: bool, timed: bool) -> u64 {
+    fn look(&mut self, path: TaskPath, notes: bool) -> u64 {
         if !self.told {
             return self.note_trail(path);
         }
@@ -510,7 +505,7 @@ impl State {
         {
             strategy.yielded();
         }
-        let made = self.look_at_footprint(path, notes, timed);
+        let made = self.look_at_footprint(path, notes);
         self.tell(path);
         made
     }
@@ -579,13 +574,13 @@ impl State {
     }
 
     /// Tells who watches of a plain step of a task, and counts it.
-    fn end_plain_step(&mut self, at: usize, timed: bool) {
+    fn end_plain_step(&mut self, at: usize) {
         self.walked += 1;
         let path = TaskPath(self.tasks[at].path);
         let made = match self.watched {
             true => {
                 let notes = self.is_of_interest();
-                self.look(path, notes, timed)
+                self.look(path, notes)
             }
             false => footprint::end_unnoted(),
         };

@@ -223,6 +223,127 @@ fn a_lock_of_the_standard_library_may_be_held_around_operations() {
     }
 }
 
+/// A program without visible sharing is not proved, and the report says so.
+mod unseen {
+    use std::sync::Mutex as StdMutex;
+    use std::sync::atomic::AtomicUsize;
+
+    use asx::Cx;
+    use asx::lab::{How, Report};
+
+    use super::*;
+
+    fn assert_not_proved(report: &Report) {
+        assert!(report.failure.is_none(), "{report}");
+        assert!(report.proof.is_none() && report.nothing_shared, "{report}");
+        let text = report.to_string();
+        assert!(text.contains("nothing is proved") && text.contains("loom"), "{text}");
+    }
+
+    async fn add(counter: Arc<AtomicUsize>) {
+        let seen = counter.load(Ordering::Relaxed);
+        counter.store(seen + 1, Ordering::Relaxed);
+    }
+
+    /// On threads an update can be lost, but no operation of asx is between its two halves.
+    async fn lost_update(cx: Cx) {
+        let counter = Arc::new(AtomicUsize::new(0));
+        let (one, two) = (counter.clone(), counter.clone());
+        both(&cx, async move |_: Cx| add(one).await, async move |_: Cx| add(two).await).await;
+        assert_eq!(counter.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn atomic_updates_are_not_proved() {
+        assert_not_proved(&check(lost_update).run());
+        assert_not_proved(&check(lost_update).grain(Grain::Operation).run());
+        for how in [How::Dpor, How::Dfs] {
+            assert_not_proved(&check(lost_update).how(how).runs(100_000).time(LONG).run());
+        }
+        // At poll grain the claim is for one worker, where it is true.
+        let report = check(lost_update).grain(Grain::Poll).run();
+        assert!(report.to_string().contains("for one worker"), "{report}");
+    }
+
+    /// Two locks of the standard library in opposite orders.
+    async fn crossed_locks(cx: Cx) {
+        let locks = Arc::new((StdMutex::new(0), StdMutex::new(0)));
+        let other = locks.clone();
+        let one = async move |_: Cx| {
+            let _first = locks.0.lock().unwrap();
+            let _second = locks.1.lock().unwrap();
+        };
+        let two = async move |_: Cx| {
+            let _second = other.1.lock().unwrap();
+            let _first = other.0.lock().unwrap();
+        };
+        both(&cx, one, two).await;
+    }
+
+    #[test]
+    fn crossed_std_locks_are_not_proved() {
+        assert_not_proved(&check(crossed_locks).run());
+    }
+
+    static SHARED: AtomicUsize = AtomicUsize::new(0);
+
+    async fn in_a_static(cx: Cx) {
+        SHARED.store(0, Ordering::Relaxed);
+        let add = async |_: Cx| {
+            let seen = SHARED.load(Ordering::Relaxed);
+            SHARED.store(seen + 1, Ordering::Relaxed);
+        };
+        both(&cx, add, add).await;
+    }
+
+    #[test]
+    fn updates_of_a_static_are_not_proved() {
+        assert_not_proved(&check(in_a_static).run());
+    }
+
+    /// With a yield or an operation between the halves the update is lost, and that is found.
+    #[test]
+    fn atomic_updates_around_an_await_or_an_operation_are_found() {
+        let program = async |cx: Cx, is_operation: bool| {
+            let counter = Arc::new(AtomicUsize::new(0));
+            let add = |counter: Arc<AtomicUsize>| {
+                async move |cx: Cx| {
+                    let (own, _rx) = unbounded();
+                    let seen = counter.load(Ordering::Relaxed);
+                    match is_operation {
+                        true => own.send(()).unwrap(),
+                        false => cx.yield_now().await,
+                    }
+                    counter.store(seen + 1, Ordering::Relaxed);
+                }
+            };
+            both(&cx, add(counter.clone()), add(counter.clone())).await;
+            assert_eq!(counter.load(Ordering::Relaxed), 2, "an update is lost");
+        };
+        for is_operation in [false, true] {
+            let report = check(async |cx: Cx| program(cx, is_operation).await).run();
+            assert!(report.failure.is_some(), "{report}");
+        }
+    }
+
+    /// A proof names its condition, and stands if the check has promised that it holds.
+    #[test]
+    fn proofs_name_what_they_do_not_cover() {
+        let report = check(super::lost_update::<false>).run();
+        assert!(report.proof.is_some() && !report.nothing_shared, "{report}");
+        assert!(report.to_string().contains("not std locks or atomics"), "{report}");
+        let report = check(in_a_static).transparent().run();
+        assert!(report.proof.is_some(), "{report}");
+    }
+
+    /// A task that runs alone shares nothing with others.
+    #[test]
+    fn a_single_task_is_proved() {
+        let report = check(async |cx: Cx| cx.yield_now().await).run();
+        assert!(report.proof.is_some() && !report.nothing_shared, "{report}");
+    }
+}
+
 /// Tasks that have nothing in common but their scope: who ends when does not matter, nor which of
 /// them is the last.
 #[test]
@@ -245,10 +366,72 @@ fn independent_tasks_add_no_class() {
             .await
             .unwrap();
         };
-        let report = check(program).run();
+        let report = check(program).transparent().run();
         let proof = report.proof.unwrap_or_else(|| panic!("{report}"));
         assert_eq!((proof.grain, proof.classes), (Grain::Operation, 1), "{tasks} tasks: {report}");
+        assert!(check(program).run().nothing_shared, "{tasks} tasks");
     }
+}
+
+/// Timers of tasks that share nothing add no class, whether they are due at the same time or not.
+#[test]
+fn sleeping_tasks_add_no_class() {
+    for same in [false, true] {
+        for tasks in 1..=6 {
+            let program = async |cx: Cx| {
+                cx.scope(async |s| {
+                    for task in 0..tasks {
+                        let time = Duration::from_millis(if same { 1 } else { task });
+                        s.spawn(async move |cx: Cx| {
+                            cx.sleep(time).await?;
+                            cx.sleep(time).await?;
+                            Ok::<_, Cancelled>(cx.now())
+                        });
+                    }
+                    Ok(())
+                })
+                .await
+                .unwrap();
+            };
+            let report = check(program).transparent().exact_time().run();
+            let proof = report.proof.unwrap_or_else(|| panic!("{report}"));
+            assert_eq!(proof.classes, 1, "{tasks} tasks: {report}");
+        }
+    }
+}
+
+/// Opens `depth` nested scopes, and yields `yields` times in each.
+async fn nested(cx: &Cx, depth: usize, yields: usize) -> Result<(), Cancelled> {
+    if depth == 0 {
+        return Ok(());
+    }
+    cx.scope(async |_| {
+        for _ in 0..yields {
+            cx.yield_now().await;
+        }
+        Box::pin(nested(cx, depth - 1, yields)).await
+    })
+    .await
+}
+
+#[test]
+fn nested_scopes_may_take_more_polls() {
+    let deep = async |cx: Cx| nested(&cx, 100, 120).await;
+    let one_after_another = async |cx: Cx| {
+        for _ in 0..100 {
+            nested(&cx, 1, 120).await.unwrap();
+        }
+    };
+    let checks = move || {
+        let report = check(deep).grain(Grain::Poll).runs(2).run();
+        assert!(report.failure.is_none(), "{report}");
+        let report = check(one_after_another).grain(Grain::Poll).runs(2).run();
+        let found = report.failure.expect("more polls than one task may take");
+        assert_eq!(found.failure.finding.kind, Kind::Livelock, "{found}");
+    };
+    // A poll has a frame for each scope around it.
+    let thread = std::thread::Builder::new().stack_size(1 << 26).spawn(checks).unwrap();
+    thread.join().unwrap();
 }
 
 /// Who is handed a lock finds it at its place in line, whoever joins the line meanwhile: those do

@@ -13,6 +13,7 @@ mod grain;
 mod guided;
 mod large;
 mod local;
+mod observers;
 mod program;
 mod report;
 mod schedules;

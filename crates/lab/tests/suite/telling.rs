@@ -613,7 +613,9 @@ fn a_leaked_obligation_names_its_origin() {
     assert_eq!(finding.message, "an obligation was neither committed nor aborted");
     let lines: Vec<_> = finding.detail.lines().collect();
     let [line] = lines[..] else { panic!("{lines:?}") };
-    assert!(line.starts_with("reserved by `promiser (main/1)` at crates/lab/tests/suite/telling.rs:"));
+    assert!(
+        line.starts_with("reserved by `promiser (main/1)` at crates/lab/tests/suite/telling.rs:")
+    );
     assert!(line.ends_with(" (`cx.obligation`)"), "{line}");
 }
 

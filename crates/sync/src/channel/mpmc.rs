@@ -15,9 +15,10 @@ use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::TryRecvError;
 use asx_task::backtrace::{Endpoint, Side, Thing};
+use asx_task::footprint::{self, Object};
 use asx_task::operation::{Wait, guard};
 use asx_task::waits::Key;
-use asx_task::{CancelSafe, Cx, footprint};
+use asx_task::{CancelSafe, Cx};
 
 use super::recv::take_many;
 use super::shared::Shared;
@@ -86,6 +87,9 @@ pub fn unbounded<T>() -> (UnboundedSender<T>, SharedReceiver<T>) {
     (UnboundedSender::new(shared.clone()), SharedReceiver::new(shared))
 }
 
+/// The part of the pool's object that stands for the number of receivers.
+const RECEIVERS: u64 = 1;
+
 /// What the receivers have in common: how many messages there are, and how many receivers.
 pub(super) struct Items {
     pool: Pool,
@@ -102,6 +106,11 @@ impl Items {
     #[inline(always)]
     pub(super) fn key(&self) -> Key {
         Key::of_pool(&self.pool)
+    }
+
+    /// The object that stands for the number of receivers.
+    fn receivers_object(&self) -> Object {
+        self.pool.object().part(RECEIVERS)
     }
 
     /// There is a message more.
@@ -249,6 +258,7 @@ impl<T> SharedReceiver<T> {
     /// How many receivers there are.
     pub fn receivers(&self) -> usize {
         let _after = footprint::operation();
+        self.items().receivers_object().read();
         self.items().receivers.load(Ordering::Relaxed)
     }
 
@@ -268,6 +278,8 @@ impl<T> SharedReceiver<T> {
 impl<T> Clone for SharedReceiver<T> {
     #[cfg_attr(feature = "lab", track_caller)]
     fn clone(&self) -> Self {
+        let _after = footprint::operation();
+        self.items().receivers_object().write();
         self.items().receivers.fetch_add(1, Ordering::Relaxed);
         SharedReceiver::new(self.shared.clone())
     }
@@ -276,6 +288,7 @@ impl<T> Clone for SharedReceiver<T> {
 impl<T> Drop for SharedReceiver<T> {
     fn drop(&mut self) {
         let _after = footprint::operation();
+        self.items().receivers_object().write();
         // Acquire and release: what the others did with the channel comes before its close.
         if self.items().receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
             drop(self.shared.close_receiver());

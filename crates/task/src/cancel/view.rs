@@ -8,6 +8,7 @@ use asx_kernel::budget::Exhausted;
 use asx_kernel::task::TaskState;
 
 use crate::cancel::node::Verdict;
+use crate::footprint::{Object, Part};
 use crate::task::cell::TaskRef;
 use crate::task::context::{self, Elsewhere};
 use crate::task::outcome::Cancelled;
@@ -68,7 +69,10 @@ impl<'a> CancelView<'a> {
             Ok(Some(Verdict::Shielded)) => return None,
             Ok(Some(Verdict::Cancelled(cancelled))) => return Some(cancelled),
             Ok(None) => true,
-            Err(Elsewhere) => false,
+            Err(Elsewhere) => {
+                Object::of_task(task.id(), Part::Own).read();
+                false
+            }
         };
         if task.is_finalizer() {
             return None;

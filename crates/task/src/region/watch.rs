@@ -110,6 +110,17 @@ impl Region {
         self.lock().failure.as_ref().map(|task| task.id())
     }
 
+    /// Returns the number of regions inside, including itself.
+    #[cfg(feature = "lab")]
+    pub fn count_inside(&self) -> usize {
+        let mut count = 0;
+        self.each_inside(&mut |region| {
+            count += 1;
+            region.lock().children()
+        });
+        count
+    }
+
     /// Who waits for whom inside.
     #[cfg(feature = "lab")]
     pub(crate) fn survey(&self, into: &mut crate::wait_list::Survey) {

@@ -62,6 +62,12 @@ impl Cx {
 
     /// The id of the task.
     pub fn id(&self) -> TaskId {
+        footprint::read_numbers();
+        self.id_unseen()
+    }
+
+    /// [`id`](Cx::id) for the runtime's own use, which no order of spawns changes.
+    pub(crate) fn id_unseen(&self) -> TaskId {
         TaskId(asx_kernel::arena::Key { generation: self.task.id(), index: 0 })
     }
 
