@@ -42,7 +42,7 @@ impl DeadResolver {
         })
     }
 
-    /// Blocks until so many more lookups have begun.
+    /// Blocks until this number of further lookups has begun.
     fn wait_for(&self, lookups: usize) {
         (0..lookups).for_each(|_| self.begun.1.recv().unwrap());
     }
@@ -338,7 +338,8 @@ fn only_localhost_and_names_below_it_are_local() {
         let expected = ["127.0.0.1:7", "[::1]:7"].map(|address| address.parse().unwrap());
         assert_eq!(localhost(host, 7).as_deref(), Some(&expected[..]), "{host}");
     }
-    for host in ["", ".", "localhos", "notlocalhost", ".localhost", "localhost..", "localhost.org"] {
+    for host in ["", ".", "localhos", "notlocalhost", ".localhost", "localhost..", "localhost.org"]
+    {
         assert_eq!(localhost(host, 7), None, "{host}");
     }
     // Bytes, not characters, are counted from the end.
