@@ -1,9 +1,10 @@
 //! Name resolution.
 //!
-//! Numeric addresses and the names of this machine (`localhost`) are resolved in the task. All other
+//! Numeric addresses and the names of this machine (`localhost`) are resolved in the task. Other
 //! names go through `getaddrinfo`, which blocks its thread until the resolver answers or gives up.
 //! A scope waits for its blocking jobs, so a lookup is not one of those: a dead resolver must not
-//! hold a scope open. Lookups run on threads of this module, and no scope or runtime waits for them.
+//! hold a scope open. Lookups run on threads of this module, and no scope or runtime waits for
+//! them.
 //! Tasks that look up the same name at the same time share one lookup.
 //!
 //! # Limits
