@@ -1,9 +1,10 @@
 //! Name resolution.
 //!
-//! Numeric addresses and the names of this machine (`localhost`) are resolved in the task. All other
+//! Numeric addresses and the names of this machine (`localhost`) are resolved in the task. Other
 //! names go through `getaddrinfo`, which blocks its thread until the resolver answers or gives up.
 //! A scope waits for its blocking jobs, so a lookup is not one of those: a dead resolver must not
-//! hold a scope open. Lookups run on threads of this module, and no scope or runtime waits for them.
+//! hold a scope open. Lookups run on threads of this module, and no scope or runtime waits for
+//! them.
 //! Tasks that look up the same name at the same time share one lookup.
 //!
 //! # Limits
@@ -242,8 +243,8 @@ fn stats_of(pool: &Mutex<Pool>) -> LookupStats {
     LookupStats { queued: pool.queue.len(), ..pool.stats }
 }
 
-/// The error of a lookup that has no thread to run on: all threads run lookups whose callers have
-/// given up and whose resolver has not answered yet.
+/// The error of a lookup that has no thread to run on: all threads run abandoned lookups, which the
+/// resolver has not answered yet.
 ///
 /// It is the inner error of an [`io::Error`](std::io::Error) of kind
 /// [`ResourceBusy`](ErrorKind::ResourceBusy). The lookup can be retried later.
@@ -269,7 +270,7 @@ impl std::error::Error for TooManyLookups {}
 
 /// Threads that run lookups which a task waits for, at most.
 const MAX_THREADS: usize = 16;
-/// Threads at most, including those whose lookup lingers.
+/// Threads at most, including those that run a lingering lookup.
 const MAX_THREADS_IN_ALL: usize = 64;
 
 static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
@@ -364,7 +365,7 @@ struct Flight {
 }
 
 impl Flight {
-    /// Whether a thread runs it for nobody.
+    /// Whether it is running and no task waits for it.
     fn lingers(&self) -> bool {
         self.job.is_none() && self.waiting == 0
     }

@@ -230,8 +230,8 @@ pub enum OptionName {
 /// Returns the addresses of `localhost` and the names below it (`*.localhost`), which always denote
 /// the loopback interface (RFC 6761, section 6.3); `None` for other names.
 ///
-/// All hosts return the IPv4 address first, so a server that binds `localhost` gets the same address
-/// on every machine.
+/// All hosts return the IPv4 address first, so a server that binds `localhost` gets the same
+/// address on every machine.
 pub fn localhost(host: &str, port: u16) -> Option<Vec<SocketAddr>> {
     const NAME: &str = "localhost";
     let host = host.strip_suffix('.').unwrap_or(host);

@@ -158,7 +158,7 @@ pub fn ends() {
     footprint::point();
 }
 
-/// Charges the current poll for so many operations, in addition to the one that
+/// Charges the current poll for this number of operations, in addition to the one that
 /// [`Cx::poll_proceed`] has charged. Does nothing outside of a poll.
 ///
 /// For operations that take much longer than one on a channel, so that a task which completes only

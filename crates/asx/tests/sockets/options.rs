@@ -66,7 +66,7 @@ pub(crate) const OPTIONS: &[Case] = &[
 pub(crate) const LOOKUP: &[Case] = &[
     Case {
         name: "localhost_is_this_host",
-        rule: "localhost and *.localhost are the loopback addresses, IPv4 first, with the given port",
+        rule: "localhost and *.localhost are the loopback addresses, IPv4 first",
         run: |cx| Box::pin(localhost(cx)),
     },
     Case {

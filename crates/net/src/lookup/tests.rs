@@ -42,7 +42,7 @@ impl DeadResolver {
         })
     }
 
-    /// Blocks until so many more lookups have begun.
+    /// Blocks until this number of further lookups has begun.
     fn wait_for(&self, lookups: usize) {
         (0..lookups).for_each(|_| self.begun.1.recv().unwrap());
     }
@@ -52,8 +52,8 @@ impl DeadResolver {
         self.released.1.notify_all();
     }
 
-    /// Starts lookups of different names, and drops them when `begin` of them have begun. Those that
-    /// are queued are dropped first, so that no other one begins.
+    /// Starts lookups of different names, and drops them when `begin` of them have begun. The
+    /// queued ones are dropped first, so that no other one begins.
     async fn abandon(&self, pool: &'static Mutex<Pool>, cx: &Cx, lookups: usize, begin: usize) {
         let start = |number| Lookup::new(pool, cx, key(&format!("dead {number}")), self.job());
         // The names must differ from those that linger already.

@@ -4,10 +4,15 @@
 
 use crate::common;
 
-use std::io::{self as std_io, ErrorKind};
+use std::io::{self as std_io, ErrorKind, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use asx_native::Runtime;
 use asx_net::{AsyncFd, Cx, Interest, io};
 use asx_runtime::channel;
 use common::{Directory, cancelled, on_each};
@@ -288,4 +293,37 @@ fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() 
         assert_eq!(reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 0);
         io::Result::Ok(())
     });
+}
+
+#[test]
+fn a_task_at_an_always_ready_descriptor_yields_after_16_waits() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let ended: io::Result<()> = runtime.block_on(async |cx: Cx| {
+        let (near, mut far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        far.write_all(b"never read")?;
+        cx.scope(async |s| {
+            let waits = Arc::new(AtomicU64::new(0));
+            let counts = waits.clone();
+            s.spawn(async move |cx: Cx| -> io::Result<()> {
+                let fd = AsyncFd::new(&cx, near)?;
+                loop {
+                    let _ = fd.readable(&cx).await?;
+                    counts.fetch_add(1, Relaxed);
+                }
+            });
+            let mut last = 0;
+            for _ in 0..100 {
+                cx.yield_now().await;
+                let now = waits.load(Relaxed);
+                assert!(now - last <= 16, "{} waits in one poll", now - last);
+                last = now;
+            }
+            assert!(last > 0);
+            s.cancel("enough");
+            Ok::<(), io::Error>(())
+        })
+        .await
+    });
+    ended.unwrap_or_else(|error| assert!(error.is_cancelled(), "{error}"));
 }

@@ -205,7 +205,7 @@ pub(crate) fn take_operation() -> bool {
     with_turn(take).unwrap_or(true)
 }
 
-/// Takes up to so many of the operations that are left.
+/// Takes `count` operations from the current poll, or all that are left.
 #[inline]
 pub(crate) fn take_operations(count: u32) {
     with_turn(|turn| {
