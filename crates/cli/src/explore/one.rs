@@ -81,6 +81,20 @@ fn named(file: &str, token: &str, asked: Setup) -> Option<(Arc<Scenario>, Token)
     }
 }
 
+/// Runs the schedule of a token. If the run has other decisions, an error is reported.
+fn follow_token(
+    scenario: &Arc<Scenario>,
+    text: &str,
+    token: &Token,
+) -> Option<(Option<String>, Record, Tape)> {
+    let followed = follow(scenario, &token.schedule, token.setup);
+    if followed.2.schedule() != token.schedule {
+        complain!("asx: {}", wrong(text, &TokenError::NotFollowed));
+        return None;
+    }
+    Some(followed)
+}
+
 /// An error of a token, with as much of the token as identifies it.
 fn wrong(token: &str, error: &TokenError) -> String {
     format!("{}: {error}", token::shown(token))
@@ -96,11 +110,9 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         complain!("asx: {wrong}");
         return Ok(ExitCode::from(2));
     }
-    let (failure, record, tape) = follow(&scenario, &token.schedule, token.setup);
-    if tape.schedule() != token.schedule {
-        complain!("asx: {}", wrong(text, &TokenError::NotFollowed));
+    let Some((failure, record, tape)) = follow_token(&scenario, text, &token) else {
         return Ok(ExitCode::from(2));
-    }
+    };
     let changes = tape.changes(&record);
     let run = Failed {
         file: &options.file,
@@ -172,11 +184,13 @@ pub(super) fn shrink_schedule(
 
 /// `asx shrink`.
 pub(crate) fn shrink_token(options: &Shrink, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Some((scenario, Token { setup, schedule })) =
-        named(&options.file, &options.token, options.setup)
-    else {
+    let Some((scenario, token)) = named(&options.file, &options.token, options.setup) else {
         return Ok(ExitCode::from(2));
     };
+    if follow_token(&scenario, &options.token, &token).is_none() {
+        return Ok(ExitCode::from(2));
+    }
+    let Token { setup, schedule } = token;
     let shrunk = shrink_schedule(&scenario, setup, &schedule);
     let Some((shrunk, message)) = shrunk else {
         match options.json {
