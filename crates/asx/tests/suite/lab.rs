@@ -260,7 +260,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
     let text = run("failing::crossed", None).unwrap_err();
     let lines = [
-        "`failing::crossed` fails in run 2 (strategy dpor, seed 0):",
+        "`failing::crossed` fails in run 1 (strategy the order of one worker, seed 0):",
         "deadlock at step 5: `left (main/1)` and `right (main/2)` wait for each other",
         "  `left (main/1)` waits for what `right (main/2)` took at crates/asx/tests/suite/lab.rs:",
         "  `main` (Running) waits for the close of a scope at crates/asx/tests/suite/lab.rs:",

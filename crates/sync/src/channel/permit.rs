@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 
 use asx_kernel::session::Resolution;
@@ -44,7 +44,7 @@ impl<'a, T> Permit<'a, T> {
         let _after = footprint::operation();
         // The slot is about to be filled: nothing is left to give back.
         let mut permit = ManuallyDrop::new(self);
-        drop(mem::take(&mut permit.origin));
+        permit.origin = Endpoint::NOTHING;
         let Permit { shared, id, .. } = *permit;
         shared.usage.used(Side::Sends);
         shared.fill(id, value)
