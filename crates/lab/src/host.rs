@@ -160,7 +160,7 @@ pub(crate) struct State {
     pub(crate) overrules: bool,
     /// Whether a random number was drawn in any run.
     pub(crate) has_drawn: bool,
-    /// Traits of the program that were known when this run began.
+    /// Traits of the program that runs before this one have shown.
     traits: Traits,
     /// How many tasks there were before this step.
     tasks_before: usize,
@@ -480,7 +480,7 @@ impl State {
         if begins {
             self.touched.push(Access::write(path.turn()).neutral());
         }
-        if spawns && self.traits.inspected.numbers {
+        if spawns && self.plan.traits.inspected.numbers {
             self.touched.push(Access::write(NUMBERS));
         }
         self.note_touched(path)
@@ -515,13 +515,13 @@ impl State {
         if !transparent {
             touched.push(Access::write(ELSEWHERE));
             touched.push(Access::write(CLOCK.0));
-        } else if self.traits.timed && !is_carrier {
+        } else if self.plan.traits.timed && !is_carrier {
             // Time moves only when nothing can run, so a step of the clock comes after all steps
             // before it, and before all that follow. Between two steps of the clock, steps of
             // tasks commute as they do without timers.
             touched.push(Access::read(CLOCK.0));
         }
-        if self.traits.inspected.state {
+        if self.plan.traits.inspected.state {
             touched.push(Access::read(EVERYTHING));
         }
         let mut hash = path.0;

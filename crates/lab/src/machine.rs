@@ -87,6 +87,9 @@ pub(crate) struct Plan {
     pub(crate) draws: bool,
     /// Where polls can be left.
     pub(crate) points: Points,
+    /// Traits of the program that footprints take into account. They stay the same for as long as
+    /// a strategy compares runs.
+    pub(crate) traits: Traits,
     /// Whether polls share nothing but what is known here, so that some of them commute.
     pub(crate) transparent: bool,
     /// Whether what is decided, and what each step touches, is written down: to be told, or to be

@@ -28,6 +28,7 @@ use crate::fault_sweep::Everywhere;
 use crate::fiber;
 use crate::found::{Found, Part, Proof, Report, Stopped};
 use crate::guard::{Difference, Seen};
+use crate::host::Traits;
 use crate::machine::{Machine, Plan};
 use crate::net::Faults;
 use crate::panic_hook;
@@ -95,6 +96,8 @@ pub(crate) struct Search<'a, F> {
     /// share more.
     transparent: bool,
     shares_more: bool,
+    /// Traits of the program that the current strategy takes into account.
+    traits: Traits,
     /// The first run, if it passed, and where its polls could be left.
     first: Option<Seen>,
     first_points: Points,
@@ -214,6 +217,7 @@ where
             exhausted,
             transparent,
             shares_more: false,
+            traits: Traits::default(),
             first,
             first_points: points,
             first_freedom: Freedom::NONE,
@@ -635,19 +639,26 @@ where
     /// again.
     fn reduced(&mut self, most: u64) -> Option<Failure> {
         loop {
-            let known = self.machine.traits();
             let failure = if self.is_assumed() {
                 let (confirmed, most) = Confirmed::new(self.seed, most);
                 self.try_all(confirmed, most)
             } else {
                 self.try_all(Dpor::new(), most)
             };
-            if failure.is_some() || self.machine.traits() == known {
+            if failure.is_some() || !self.has_new_traits() {
                 return failure;
             }
             self.exhausted = None;
             self.add_points();
         }
+    }
+
+    /// Whether runs have shown a trait that the search does not take into account. Timers make no
+    /// difference if no two steps are taken to commute.
+    fn has_new_traits(&self) -> bool {
+        let new = self.machine.traits();
+        let timed = new.timed != self.traits.timed && self.transparent;
+        timed || new.inspected != self.traits.inspected
     }
 
     /// A program that reads the state of the runtime can tell a poll that has begun from one that
@@ -718,7 +729,8 @@ where
         let proves = self.check.how == How::Mixed && self.how == How::Dpor;
         let mut rounds = 0;
         let mut tried = Tried::More;
-        let known = matches!(self.how, How::Mixed | How::Dpor).then(|| self.machine.traits());
+        self.traits = self.machine.traits();
+        let is_reduced = matches!(self.how, How::Mixed | How::Dpor);
         for _ in 0..most {
             if self.is_late() {
                 return Tried::Cut;
@@ -744,7 +756,7 @@ where
                     return Tried::Failed(Box::new(failure));
                 }
             }
-            if known.is_some_and(|known| known != self.machine.traits()) {
+            if is_reduced && self.has_new_traits() {
                 return Tried::Cut;
             }
             rounds += u64::from(proves && self.machine.held_back());
@@ -776,7 +788,8 @@ where
         let brief = self.brief;
         let with = Plan { workers, tie_break, steps, grows, latency, ..Plan::default() };
         let with = Plan { cancels, faults, disturbances, slow, draws, ..with };
-        let with = Plan { late_clocks, network, points, transparent, ..with };
+        let traits = self.traits;
+        let with = Plan { late_clocks, network, points, transparent, traits, ..with };
         let plan = Plan { trail, brief, until, ..with };
         let judge = |value: B::Output, is_disturbed| match is_disturbed {
             true => value.judge_disturbed(),

@@ -5,6 +5,8 @@
 //! program must not be reported as proved.
 
 use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::BuildHasherDefault;
 
 use asx_runtime::footprint::{self, is_shared_state};
 
@@ -13,7 +15,7 @@ use crate::explore::TaskPath;
 /// The objects of the current run and the task that used each first.
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
-    users: HashMap<u64, TaskPath>,
+    users: HashMap<u64, TaskPath, BuildHasherDefault<DefaultHasher>>,
     /// Whether two tasks have used one object, in any run.
     is_seen: bool,
 }
@@ -36,7 +38,7 @@ impl Sharing {
             let first = self.users.entry(access.object).or_insert(task);
             if *first != task {
                 self.is_seen = true;
-                self.users = HashMap::new();
+                self.users = HashMap::default();
             }
         }
     }

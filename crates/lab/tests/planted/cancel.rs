@@ -235,4 +235,4 @@ async fn defer_order<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(defer_order_is_found: defer_order, Panic, 0, Proved);
+planted!(defer_order_is_found: defer_order, Panic, 0, Unseen);

@@ -33,7 +33,7 @@ async fn check_then_act<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     assert_eq!(count.load(Relaxed), 2, "an increment was lost");
     Ok(())
 }
-planted!(check_then_act_is_found: check_then_act, Panic, 1, Proved);
+planted!(check_then_act_is_found: check_then_act, Panic, 1, Unseen);
 
 /// Looks under the lock, lets go, and takes it again to act, with no wait in between.
 async fn two_locks_in_a_row<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -209,7 +209,7 @@ async fn torn<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(torn_is_found: torn, Panic, 1, Proved);
+planted!(torn_is_found: torn, Panic, 1, Unseen);
 
 /// Fails only if two tasks go strictly in turns, twelve times.
 async fn needle<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {

@@ -34,6 +34,8 @@ enum Twin {
     Proved,
     /// Too many orders to run them all.
     Passes,
+    /// All of its orders pass, but its tasks share nothing that the lab can see.
+    Unseen,
 }
 
 /// A program, what it is found as, and by how many forced decisions at most; and `exact_time` if
@@ -76,6 +78,7 @@ fn judge<F, G, B, C>(
     let report = fixed.time(MINUTE).run();
     assert!(report.failure.is_none(), "{name}, fixed: {report}");
     assert_eq!(report.proof.is_some(), twin == Twin::Proved, "{name}, fixed: {report}");
+    assert_eq!(report.nothing_shared, twin == Twin::Unseen, "{name}, fixed: {report}");
 }
 
 fn judge_cancelled<F, G, B, C>(name: &str, bug: Check<F>, fixed: Check<G>, kind: Kind)

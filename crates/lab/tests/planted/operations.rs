@@ -378,7 +378,7 @@ async fn over_after_the_look<const BUG: bool>(cx: Cx) -> Ended {
     .await
     .or(Ok(()))
 }
-planted!(over_after_the_look_is_found: over_after_the_look, Panic, 1, Proved);
+planted!(over_after_the_look_is_found: over_after_the_look, Panic, 1, Unseen);
 
 /// Sets a value that it has read, with others doing the same.
 async fn setting_lost<const BUG: bool>(cx: Cx) -> Ended {

@@ -40,7 +40,7 @@ async fn lease_runs_out<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(lease_runs_out_is_found: lease_runs_out, Panic, 2, Proved);
+planted!(lease_runs_out_is_found: lease_runs_out, Panic, 2, Unseen);
 
 /// Asks, waits for a second, and asks again: the first answer that comes is taken for the second.
 async fn late_answer<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -133,7 +133,7 @@ async fn stale_entry<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(stale_entry_is_found: stale_entry, Panic, 2, Proved);
+planted!(stale_entry_is_found: stale_entry, Panic, 2, Unseen);
 
 /// Cleanup that sleeps for longer than the grace period of its scope.
 async fn long_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {

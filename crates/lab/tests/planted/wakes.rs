@@ -102,7 +102,7 @@ async fn one_waker_slot<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(one_waker_slot_is_found: one_waker_slot, LostWakeup, 2, Proved);
+planted!(one_waker_slot_is_found: one_waker_slot, LostWakeup, 2, Unseen);
 
 /// A future that says it waits without having left a waker anywhere.
 async fn no_waker<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -136,7 +136,7 @@ async fn no_waker<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(no_waker_is_found: no_waker, LostWakeup, 1, Proved);
+planted!(no_waker_is_found: no_waker, LostWakeup, 1, Unseen);
 
 /// More are waited for than come.
 async fn one_too_many<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
