@@ -135,8 +135,8 @@ impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
 }
 
 /// The share of the operation budget that a completed socket operation takes: a poll completes 16
-/// of them by default. A system call takes tens of times longer than an operation on a channel, so 128
-/// of them would keep other tasks of the worker waiting for a long time.
+/// of them by default. A system call takes tens of times longer than an operation on a channel, so
+/// 128 of them would keep other tasks of the worker waiting for a long time.
 pub(crate) const COST: u32 = 8;
 
 /// How an operation waits: of a [`SocketOp`], or of a stream that is bound to a context.
