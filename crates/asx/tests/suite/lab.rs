@@ -266,7 +266,7 @@ fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
         "  `main` (Running) waits for the close of a scope at crates/asx/tests/suite/lab.rs:",
         "  `left (main/1)` (Running) waits for a lock or permit at crates/asx/tests/suite/lab.rs:",
         "  `right (main/2)` (Running) waits for a lock or permit at crates/asx/tests/suite/lab.rs:",
-        "when the usual order of polls is changed like this:",
+        "when the usual order of polls is changed like this (one change that does not matter",
         "  at step 3 run `right (main/2)` instead of `left (main/1)`",
         "panicked at crates/asx/tests/suite/lab.rs:",
     ];
