@@ -54,10 +54,14 @@ fn subject() -> (Arc<Runtime>, Remains) {
 impl Remains {
     /// Has a worker call the waker soon.
     fn call_on_worker(&mut self, waker: Waker) {
-        let cx = self.cx.clone();
-        let mut sleep = Box::pin(async move { cx.sleep(1.millis()).await });
-        begin_owned(sleep.as_mut(), waker);
-        self.begun.push(sleep);
+        // A thread that is preempted here for longer than the sleep has to try again.
+        loop {
+            let cx = self.cx.clone();
+            let mut sleep = Box::pin(async move { cx.sleep(1.millis()).await });
+            if sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                return self.begun.push(sleep);
+            }
+        }
     }
 
     /// Waits until the runtime is shut down: waiting operations have completed, its threads have
