@@ -6,8 +6,8 @@
 //! 2. runs clippy over the libraries and tests of the portable crates, with warnings as errors;
 //! 3. installs the tools to run its programs (an emulator, a linker), builds tests and runs them.
 //!
-//! The summary names each platform that was skipped because its target or tools cannot be installed.
-//! All builds share `target/platforms`, so they do not wait for the lock of the main build.
+//! The summary names each platform that was skipped, and why: its target or tools cannot be
+//! installed. All builds share `target/platforms`, so they do not wait for the lock of the main build.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,8 +25,8 @@ const PORTABLE: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-s
 const WASM: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync -p asx-runtime \
     -p asx-native -p asx-net -p asx-macros -p asx-trace -p asx-origin -p asx-lab -p asx-web";
 
-/// Arguments of `cargo test` where programs run directly. One thread: some tests yield in a loop, and
-/// two of those at a time take long on a busy machine.
+/// Arguments of `cargo test` where programs run directly. One thread: some tests yield in a loop,
+/// and two of those at a time take long on a busy machine.
 const DIRECT_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib \
     --test basic --test timers --test stop --test net --test tcp --test udp --test unix --test fd \
     -- --test-threads=1";
@@ -35,8 +35,8 @@ const DIRECT_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native 
 const QEMU_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib \
     --test basic --test timers --test net --test tcp -- --test-threads=1";
 
-/// The same under wine. It closes connections in order instead of resetting them, reports no closed
-/// ports, and stops accepting long before a thousand connections.
+/// The same under wine, except for tests of its limits: it closes connections in order instead of
+/// resetting them, reports no closed ports, and takes minutes for a thousand connections.
 const WINE_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib \
     --test basic --test timers --test stop --test tcp --test udp --test serve \
     -- --test-threads=1 --skip a_reset_is_an_error --skip hears_of_a_reset \
