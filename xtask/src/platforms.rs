@@ -7,7 +7,8 @@
 //! 3. installs the tools to run its programs (an emulator, a linker), builds tests and runs them.
 //!
 //! The summary names each platform that was skipped, and why: its target or tools cannot be
-//! installed. All builds share `target/platforms`, so they do not wait for the lock of the main build.
+//! installed. All builds share `target/platforms`, so they do not wait for the lock of the main
+//! build.
 
 use std::path::PathBuf;
 use std::process::Command;
