@@ -258,7 +258,7 @@ fn wine_prefix() -> Result {
     sh(compile.arg(library).arg("-ladvapi32"))
 }
 
-/// Gives wine a directory of its own, which is returned, and keeps it from printing diagnostics.
+/// Sets a separate directory for wine, returns it, and turns the diagnostics off.
 fn wine_variables(command: &mut Command) -> PathBuf {
     let prefix = target_dir().join("platforms/wine");
     command.env("WINEPREFIX", &prefix).env("WINEDEBUG", "-all");
