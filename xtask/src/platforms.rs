@@ -36,8 +36,9 @@ const DIRECT_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native 
 const QEMU_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib \
     --test basic --test timers --test net --test tcp -- --test-threads=1";
 
-/// The same under wine, except for tests of its limits: it closes connections in order instead of
-/// resetting them, reports no closed ports, and takes minutes for a thousand connections.
+/// The same under wine, without four tests that fail or time out there: resets arrive as an end,
+/// closed ports are not reported, and a thousand connections are not served in 170 seconds. Whether
+/// wine or this host is the cause has not been determined; they have not been run on Windows.
 const WINE_TESTS: &str = "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib \
     --test basic --test timers --test stop --test tcp --test udp --test serve \
     -- --test-threads=1 --skip a_reset_is_an_error --skip hears_of_a_reset \
