@@ -6,8 +6,9 @@
 //! 2. runs clippy over the libraries and tests of the portable crates, with warnings as errors;
 //! 3. installs the tools to run its programs (an emulator, a linker), builds tests and runs them.
 //!
-//! The summary names each platform that was skipped because its target or tools cannot be installed.
-//! All builds share `target/platforms`, so they do not wait for the lock of the main build.
+//! The summary names each platform that was skipped, and why: its target or tools cannot be
+//! installed. All builds share `target/platforms`, so they do not wait for the lock of the main
+//! build.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,8 +26,8 @@ const PORTABLE: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-s
 const WASM: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync -p asx-runtime \
     -p asx-native -p asx-net -p asx-macros -p asx-trace -p asx-origin -p asx-lab -p asx-web";
 
-/// Arguments of `cargo test` where programs run directly. One thread: some tests yield in a loop, and
-/// two of those at a time take long on a busy machine.
+/// Arguments of `cargo test` where programs run directly. One thread: some tests yield in a loop,
+/// and two of those at a time take long on a busy machine.
 const DIRECT_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib -- --test-threads=1",
     "-p asx-native -p asx-net --test suite -- --test-threads=1 \
@@ -39,8 +40,9 @@ const QEMU_TESTS: &[&str] = &[
     "-p asx-native -p asx-net --test suite -- --test-threads=1 basic:: timers:: net:: tcp::",
 ];
 
-/// The same under wine. It closes connections in order instead of resetting them, reports no closed
-/// ports, and stops accepting long before a thousand connections.
+/// The same under wine, without four tests that fail or time out there: resets arrive as an end,
+/// closed ports are not reported, and a thousand connections are not served in 170 seconds. Whether
+/// wine or this host is the cause has not been determined; they have not been run on Windows.
 const WINE_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib -- --test-threads=1",
     "-p asx-native -p asx-net --test suite -- --test-threads=1 \
@@ -193,7 +195,10 @@ impl Run {
             // The program usually restarts itself as a child, which an emulator cannot do: this
             // variable makes it the child.
             stress.env("ASX_STRESS_INNER", "1").arg("--").args(STRESS.split_whitespace());
-            sh(&mut stress)?;
+            // It prints a line for each program; the last lines are the summary.
+            let text = output(&mut stress)?;
+            let lines: Vec<&str> = text.lines().collect();
+            println!("{}", lines[lines.len().saturating_sub(2)..].join("\n"));
         }
         Ok(())
     }
@@ -254,7 +259,7 @@ fn wine_prefix() -> Result {
     sh(compile.arg(library).arg("-ladvapi32"))
 }
 
-/// Gives wine a directory of its own, which is returned, and keeps it from printing diagnostics.
+/// Sets a separate directory for wine, returns it, and turns the diagnostics off.
 fn wine_variables(command: &mut Command) -> PathBuf {
     let prefix = target_dir().join("platforms/wine");
     command.env("WINEPREFIX", &prefix).env("WINEDEBUG", "-all");

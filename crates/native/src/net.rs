@@ -13,7 +13,10 @@
 #[cfg(windows)]
 mod console;
 mod inet;
-#[cfg_attr(not(unix), path = "net/no_unix.rs")]
+#[cfg(unix)]
+mod unix;
+#[cfg(not(unix))]
+#[path = "net/no_unix.rs"]
 mod unix;
 
 use std::fmt::Debug;
@@ -144,8 +147,8 @@ impl<K: Kind> NetSocket<K> {
 
 impl<K: Kind> Drop for NetSocket<K> {
     fn drop(&mut self) {
-        // Otherwise the close ends the registration, which saves a system call. A forked child that
-        // has not called exec yet may keep the socket open for a moment: events then find no tenant.
+        // Otherwise the close ends the registration, which saves a system call. A forked child may
+        // keep the socket open until it calls exec: events then find no tenant.
         if *self.is_shared.get_mut() {
             let number = self.io.number();
             self.registration.deregister(&mut self.io, number);

@@ -244,19 +244,11 @@ pub fn localhost(host: &str, port: u16) -> Option<Vec<SocketAddr>> {
     Some(addresses.map(|ip| SocketAddr::new(ip, port)).to_vec())
 }
 
-/// An owned socket of the operating system: `OwnedFd` on Unix, `OwnedSocket` on Windows.
+/// Sockets of the operating system: file descriptors on Unix, `SOCKET`s on Windows.
 #[cfg(unix)]
-pub type OwnedHandle = std::os::fd::OwnedFd;
-/// An owned socket of the operating system: `OwnedFd` on Unix, `OwnedSocket` on Windows.
+pub use std::os::fd::{BorrowedFd as BorrowedHandle, OwnedFd as OwnedHandle};
 #[cfg(windows)]
-pub type OwnedHandle = std::os::windows::io::OwnedSocket;
-
-/// A borrowed socket of the operating system: `BorrowedFd` on Unix, `BorrowedSocket` on Windows.
-#[cfg(unix)]
-pub type BorrowedHandle<'a> = std::os::fd::BorrowedFd<'a>;
-/// A borrowed socket of the operating system: `BorrowedFd` on Unix, `BorrowedSocket` on Windows.
-#[cfg(windows)]
-pub type BorrowedHandle<'a> = std::os::windows::io::BorrowedSocket<'a>;
+pub use std::os::windows::io::{BorrowedSocket as BorrowedHandle, OwnedSocket as OwnedHandle};
 
 /// The kind of a socket that was created elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

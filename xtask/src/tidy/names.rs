@@ -10,6 +10,10 @@ pub(super) fn duplicates(tree: &Tree, findings: &mut Findings) {
     let mut seen: BTreeMap<(&str, &str), String> = BTreeMap::new();
     for (file, source) in tree.sources() {
         let Some((scope, "src")) = crate_of(&file.path) else { continue };
+        // Stands in for its neighbour `unix.rs`, with the same names: only one of them is compiled.
+        if file.path.ends_with("/windows.rs") {
+            continue;
+        }
         let scope = if TOGETHER.contains(&scope) { TOGETHER[0] } else { scope };
         for words in source.tokens().windows(3) {
             let is_type = matches!(words[1].text, "struct" | "enum" | "union" | "trait" | "type");
@@ -58,6 +62,7 @@ mod tests {
                     "pub trait Own {}\npub struct Mine;\npub enum $a {}\npub enum $b {}\n",
                 ),
                 ("crates/kernel/src/c.rs", "#[cfg(test)]\nmod tests { pub struct Mine; }\n"),
+                ("crates/kernel/src/windows.rs", "pub struct Mine;\n"),
                 ("crates/kernel/tests/d.rs", "pub struct Mine;\n"),
             ],
         );

@@ -167,7 +167,7 @@ impl Waiter {
     }
 }
 
-/// The future of [`Signal::recv`]; returns `io::Result<()>`.
+/// The future of [`Signal::recv`]; gives `io::Result<()>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a> {
     cx: &'a Cx,
