@@ -38,7 +38,7 @@ mod off {
     use std::panic::Location;
 
     #[inline(always)]
-    pub(crate) fn obliged(_: u64, _: &'static Location<'static>) {}
+    pub(crate) fn obliged(_: u64, _: impl FnOnce() -> Option<u64>, _: &'static Location<'static>) {}
 
     #[inline(always)]
     pub(crate) fn released(_: u64) {}
@@ -62,7 +62,6 @@ mod on {
 
     use crate::dump::TaskInfo;
     use crate::footprint;
-    use crate::task::context;
 
     /// A task that lives, and what keeps it.
     #[derive(Clone, Debug)]
@@ -280,10 +279,14 @@ mod on {
         }
     }
 
-    /// The task that is being polled has reserved an obligation.
-    pub(crate) fn obliged(id: u64, at: &'static Location<'static>) {
-        let task = context::with_current(|task| task.id()).unwrap_or_default();
-        let origin = Hold { task, at: Some(at) };
+    /// An obligation was reserved; `task` returns the number of the task that is being polled, if
+    /// there is one.
+    pub(crate) fn obliged(
+        id: u64,
+        task: impl FnOnce() -> Option<u64>,
+        at: &'static Location<'static>,
+    ) {
+        let origin = Hold { task: task().unwrap_or_default(), at: Some(at) };
         Marks::with(|marks| marks.obliged.insert(id, origin));
     }
 
@@ -377,7 +380,8 @@ mod on {
         MARKS.with_borrow_mut(|marks| std::mem::take(&mut marks.leaked))
     }
 
-    /// The tasks that were ended by force on this thread since the last call, and where they waited.
+    /// Returns the tasks that were ended by force on this thread since the last call, and where
+    /// they waited.
     pub fn take_overruns() -> Vec<Hold> {
         MARKS.with_borrow_mut(|marks| std::mem::take(&mut marks.overran))
     }

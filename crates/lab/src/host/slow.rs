@@ -23,8 +23,8 @@ const SPANS: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(1)]
 impl LabHost {
     /// The time at which the next step is taken, if it is later than it is: the strategy's choice,
     /// while something can run. `next`: when the next timer is due. If none is armed, time passes
-    /// only where it has before: between a timer and the poll that it causes. At most `most` passes,
-    /// if tasks are to stop within a time.
+    /// only where it has before: between a timer and the poll that it causes. At most `most`
+    /// passes, if tasks are to stop within a time.
     pub(crate) fn slow_until(&self, next: Option<Time>, most: Option<Duration>) -> Option<Time> {
         let mut state = self.state();
         let now = self.now();

@@ -43,7 +43,7 @@ where
 
     fn on_workers(&mut self, workers: usize) -> Option<Failure> {
         self.workers = workers;
-        // The first run of all is made again: statics that are set once show there and nowhere else.
+        // The very first run is repeated: statics that are set once have an effect only there.
         let is_first = workers == WORKERS[0];
         self.brief = is_first;
         let failure = self.once(&mut Some(Box::new(InTurns::default())), is_first);

@@ -74,7 +74,8 @@ impl Region {
         inner.word.obligation_added();
         inner.resources().obligations.insert(id, ObligationState::Reserved);
         self.note(EventKind::ObligationReserved { obligation: id });
-        wait_list::obliged(id, Location::caller());
+        let task = || context::with_current(|task| task.id());
+        wait_list::obliged(id, task, Location::caller());
         Ok(id)
     }
 
