@@ -10,8 +10,9 @@ use crate::settings::{parse_workers, value};
 
 const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"mixed\"`, \
                      `steps = 10000`, `time = \"2s\"`, `min_time = \"1s\"`, \
-                     `cancel = \"every await\"`, `faults`, `late_clocks`, `disturbances = 2`, `exact_time`, `network`, \
-                     `virtual_workers = 2`, `transparent`, `native`, `workers = 4` and `lab`";
+                     `cancel = \"every await\"`, `faults`, `late_clocks`, \
+                     `disturbances = 2`, `exact_time`, `network`, `virtual_workers = 2`, \
+                     `transparent`, `native`, `workers = 4` and `lab`";
 
 const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \
                           \"guided\", \"dfs\", \"dpor\" and \"bounded\"";
