@@ -452,7 +452,7 @@ fn replay_token_of_another_or_edited_scenario_is_refused() {
 
 #[test]
 fn explore_by_default_runs_every_schedule_of_a_small_scenario_once() {
-    const README: &str = include_str!("../../../README.md");
+    const README: &str = include_str!("../../../../README.md");
     let (_, rest) = README.split_once("```toml\n").expect("a scenario");
     let folder = Folder::new("program-default");
     let file = folder.join("readme.toml");
