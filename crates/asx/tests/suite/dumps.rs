@@ -37,7 +37,7 @@ fn regions_have_names_and_places_and_tasks_outside_asx_an_origin() {
             s.spawn(abroad);
             s.task("late").spawn(later_abroad);
             let mut dump = dump_with(cx, "outside asx, spawned at").await;
-            while !dump.to_string().contains("outside asx in `dumps::later_abroad`") {
+            while !dump.to_string().contains("outside asx in `suite::dumps::later_abroad`") {
                 cx.yield_now().await;
                 dump = cx.handle().dump();
             }
@@ -64,7 +64,7 @@ fn regions_have_names_and_places_and_tasks_outside_asx_an_origin() {
     );
     let json = dump.to_json();
     assert!(json.contains("\"name\":\"orders\"") && json.contains("\"spawned\":\""), "{json}");
-    assert!(json.contains("\"function\":\"dumps::later_abroad\""), "{json}");
+    assert!(json.contains("\"function\":\"suite::dumps::later_abroad\""), "{json}");
 }
 
 #[test]

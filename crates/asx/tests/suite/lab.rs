@@ -258,9 +258,9 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 
 #[test]
 fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
-    let text = run("failing::crossed", None).unwrap_err();
+    let text = run("lab::failing::crossed", None).unwrap_err();
     let lines = [
-        "`failing::crossed` fails in run 1 (strategy the order of one worker, seed 0):",
+        "`lab::failing::crossed` fails in run 1 (strategy the order of one worker, seed 0):",
         "deadlock at step 5: `left (main/1)` and `right (main/2)` wait for each other",
         "  `left (main/1)` waits for what `right (main/2)` took at crates/asx/tests/suite/lab.rs:",
         "  `main` (Running) waits for the close of a scope at crates/asx/tests/suite/lab.rs:",
@@ -275,7 +275,7 @@ fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
 
 #[test]
 fn a_panic_says_where_and_in_which_task() {
-    let text = run("failing::check_then_act", None).unwrap_err();
+    let text = run("lab::failing::check_then_act", None).unwrap_err();
     let lines = [
         "(strategy pct(2) at operation grain, seed 3):",
         "somebody was faster",
@@ -288,9 +288,9 @@ fn a_panic_says_where_and_in_which_task() {
 
 #[test]
 fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
-    let text = run("failing::crossed", None).unwrap_err();
-    let token = between(&text, "ASX_REPLAY=", " cargo test failing::crossed\n");
-    let again = run("failing::crossed", Some(token)).unwrap_err();
+    let text = run("lab::failing::crossed", None).unwrap_err();
+    let token = between(&text, "ASX_REPLAY=", " cargo test lab::failing::crossed\n");
+    let again = run("lab::failing::crossed", Some(token)).unwrap_err();
     let failure = "deadlock at step 5: `left (main/1)` and `right (main/2)` wait";
     assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
     // A schedule of another program, with the mark of that and without.
@@ -300,8 +300,8 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
     let other = run("what_is_sent_arrives", Some(unmarked)).unwrap_err();
     assert!(other.contains("the schedule does not fit: "), "{other}");
     assert!(other.contains("the token is stale: run the test without ASX_REPLAY"), "{other}");
-    assert!(run("failing::crossed", Some(unmarked)).unwrap_err().contains(failure));
-    let damaged = run("failing::crossed", Some(&token[1..])).unwrap_err();
+    assert!(run("lab::failing::crossed", Some(unmarked)).unwrap_err().contains(failure));
+    let damaged = run("lab::failing::crossed", Some(&token[1..])).unwrap_err();
     assert!(damaged.contains(&format!("ASX_REPLAY={}: the schedule", &token[1..])), "{damaged}");
     assert!(damaged.contains("copy the whole token"), "{damaged}");
     assert!(!damaged.contains("deadlock"), "{damaged}");
@@ -309,24 +309,24 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
 
 #[test]
 fn a_failure_leaves_a_trace_that_holds() {
-    let text = run("failing::check_then_act", None).unwrap_err();
+    let text = run("lab::failing::check_then_act", None).unwrap_err();
     let path = PathBuf::from(between(&text, "to see what happened: ", "\n"));
     assert!(path.parent().is_some_and(|dir| dir.ends_with("asx")), "{path:?}");
     let trace = std::fs::read_to_string(&path).expect("a trace");
-    for part in [r#""program":"failing::check_then_act","host":"lab","seed":3"#, "somebody was fas"]
-    {
+    let program = r#""program":"lab::failing::check_then_act","host":"lab","seed":3"#;
+    for part in [program, "somebody was fas"] {
         assert!(trace.contains(part), "no {part:?} in {trace}");
     }
 }
 
 #[test]
 fn on_threads_an_error_fails_the_test_too() {
-    let text = run("failing::on_threads", None).unwrap_err();
+    let text = run("lab::failing::on_threads", None).unwrap_err();
     assert!(text.contains("error: \"not today\""), "{text}");
 }
 
 #[test]
 fn on_threads_an_unheeded_cancel_fails_the_test_too() {
-    let text = run("failing::unheeding_on_threads", None).unwrap_err();
+    let text = run("lab::failing::unheeding_on_threads", None).unwrap_err();
     assert!(text.contains("`deaf` was asked to stop and has not looked in 1001 polls"), "{text}");
 }

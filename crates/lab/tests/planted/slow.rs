@@ -149,7 +149,7 @@ async fn long_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(long_cleanup_is_found: long_cleanup, Overrun, 0, Proved);
+planted!(long_cleanup_is_found: long_cleanup, Overrun, 0, Unseen);
 
 /// A timeout in a cleanup, which fires although its body is ready.
 async fn hasty_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
@@ -171,7 +171,7 @@ async fn hasty_cleanup<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     })
     .await
 }
-planted!(hasty_cleanup_is_found: hasty_cleanup, Panic, 2, Proved);
+planted!(hasty_cleanup_is_found: hasty_cleanup, Panic, 2, Unseen);
 
 /// A grace period is met by tasks that run in it, however slow the machine and late the clock.
 #[test]
