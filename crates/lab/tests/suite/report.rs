@@ -298,7 +298,7 @@ fn files_of_checks_without_a_name_are_told_apart() {
     assert_ne!(first, second);
     assert_eq!(report::write(&one, &dir).expect("files"), first, "again the same");
     let name = first[0].file_name().expect("a name").to_string_lossy();
-    assert!(name.starts_with("files_of_checks_without_a_name_are_told_apart-"), "{name}");
+    assert!(name.starts_with("report-files_of_checks_without_a_name_are_told_apart-"), "{name}");
 }
 
 #[test]

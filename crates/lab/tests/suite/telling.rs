@@ -170,7 +170,7 @@ impl Drop for PanicsAgain {
 /// The process ends, so it is another one.
 #[test]
 fn a_panic_while_panicking_tells_both() {
-    const NAME: &str = "a_panic_while_panicking_tells_both";
+    const NAME: &str = "telling::a_panic_while_panicking_tells_both";
     const INSIDE: &str = "ASX_LAB_TEST_PANICS_TWICE";
     if std::env::var_os(INSIDE).is_some() {
         let report = check(async |_cx: Cx| {
@@ -589,8 +589,8 @@ fn an_overrun_names_its_task_and_where_it_waited() {
     assert_eq!(finding.kind, Kind::Overrun);
     let message = "`cleaner (main/1)` did not end within its cleanup allowance";
     assert_eq!(finding.message, message);
-    let place = "`cleaner (main/1)` was ended by force while it waited at crates/lab/tests/telling";
-    assert!(finding.detail.starts_with(place), "{}", finding.detail);
+    let place = format!("`cleaner (main/1)` was ended by force while it waited at {}:", file!());
+    assert!(finding.detail.starts_with(&place), "{}", finding.detail);
     assert!(finding.detail.ends_with(" (`cx.sleep`)\n"), "{}", finding.detail);
 }
 

@@ -69,7 +69,7 @@ fn a_token_is_good_in_another_process() {
     let slow = failure(check(quick_enough).run());
     let draws = failure(check(two_edges).run());
     let output = Command::new(std::env::current_exe().expect("this test"))
-        .args(["a_token_is_good_in_another_process", "--exact", "--nocapture"])
+        .args(["varied::a_token_is_good_in_another_process", "--exact", "--nocapture"])
         .env(TOKENS, format!("{} {}", slow.token, draws.token))
         .output()
         .expect("it runs");

@@ -247,7 +247,7 @@ fn a_timeout_on_a_thread_ends() {
 }
 
 /// The name of the test below, and what its child process is told by.
-const FORGOTTEN: &str = "a_program_that_cannot_close_says_what_is_held";
+const FORGOTTEN: &str = "contexts::a_program_that_cannot_close_says_what_is_held";
 const CHILD: &str = "ASX_FORGOTTEN_SCOPE";
 
 /// The future of a scope is forgotten half-way: the program waits for it, and says so.
