@@ -294,10 +294,10 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
     let failure = "deadlock at step 5: `left (main/1)` and `right (main/2)` wait";
     assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
     // A schedule of another program, with the mark of that and without.
-    let other = run("what_is_sent_arrives", Some(token)).unwrap_err();
+    let other = run("lab::what_is_sent_arrives", Some(token)).unwrap_err();
     assert!(other.contains("the schedule is of another test: say the name"), "{other}");
     let (unmarked, _) = token.split_once('.').expect("a mark");
-    let other = run("what_is_sent_arrives", Some(unmarked)).unwrap_err();
+    let other = run("lab::what_is_sent_arrives", Some(unmarked)).unwrap_err();
     assert!(other.contains("the schedule does not fit: "), "{other}");
     assert!(other.contains("the token is stale: run the test without ASX_REPLAY"), "{other}");
     assert!(run("lab::failing::crossed", Some(unmarked)).unwrap_err().contains(failure));

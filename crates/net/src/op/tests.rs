@@ -208,16 +208,6 @@ fn a_cancelled_operation_does_not_touch_its_socket() {
     assert!(scripted.log().is_empty());
 }
 
-/// On Windows a short read never clears the readiness: no event would follow.
-#[cfg(windows)]
-#[test]
-fn short_read_of_tcp_on_windows_keeps_readiness() {
-    let (answer, log) = run(Transport::Tcp, &[true], vec![Ok(3)], 1);
-    assert_eq!(answer.unwrap().unwrap(), 3);
-    assert_eq!(log, ["ready", "read"]);
-}
-
-#[cfg(unix)]
 #[test]
 fn a_count_is_short_only_if_the_system_could_have_moved_more() {
     let tcp = |moved, asked| Transport::Tcp.attempted(moved, asked).is_short;

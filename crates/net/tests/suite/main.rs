@@ -15,3 +15,4 @@ mod serve;
 mod tcp;
 mod udp;
 mod unix;
+mod urgent;
