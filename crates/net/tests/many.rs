@@ -182,12 +182,12 @@ fn clients(server: &str, count: usize) {
         (0..count).map(|_| std::net::TcpStream::connect(server).unwrap()).collect();
     for round in 0..2 {
         for (nth, client) in clients.iter_mut().enumerate() {
-            client.write_all(&(nth + round).to_be_bytes()).unwrap();
+            client.write_all(&((nth + round) as u64).to_be_bytes()).unwrap();
         }
         for (nth, client) in clients.iter_mut().enumerate() {
             let mut word = [0; 8];
             client.read_exact(&mut word).unwrap();
-            assert_eq!(usize::from_be_bytes(word), nth + round);
+            assert_eq!(u64::from_be_bytes(word), (nth + round) as u64);
         }
     }
 }
