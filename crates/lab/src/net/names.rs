@@ -1,9 +1,9 @@
 //! The names of hosts, and which addresses are here.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+#[cfg(not(target_family = "wasm"))]
 use asx_runtime::net::localhost;
 
 /// The hosts that are known, besides `localhost`.
@@ -18,8 +18,9 @@ impl Names {
         self.hosts.entry(host.to_ascii_lowercase()).or_default().push(address);
     }
 
-    /// The addresses of a host.
-    pub(super) fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    /// Returns the addresses of a host.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn lookup(&self, host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
         if let Some(addresses) = localhost(host, port) {
             return Ok(addresses);
         }
@@ -27,7 +28,7 @@ impl Names {
         let Some(addresses) = self.hosts.get(&host) else {
             // Of no kind that a program could tell, as with the resolver of an operating system.
             let text = format!("the lab knows no host of the name `{host}`");
-            return Err(io::Error::other(text));
+            return Err(std::io::Error::other(text));
         };
         Ok(addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect())
     }
