@@ -109,7 +109,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "platforms",
-        usage: "",
+        usage: "[TARGET..]",
         about: "check every supported platform, and run tests on those this machine can run",
         run: platforms::run,
     },

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use crate::report::Verdict;
 use crate::shell::{add_target, cargo, command, output, run as sh, target_dir, works};
-use crate::{Result, apt, no_args};
+use crate::{Result, apt};
 
 /// The crates that are checked with all features on every operating system.
 const PORTABLE: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync \
@@ -294,9 +294,14 @@ fn finds_32_bit(file: &str) -> bool {
     found.is_ok_and(|found| String::from_utf8_lossy(&found.stdout).contains("32/"))
 }
 
+/// `cargo xtask platforms [TARGET..]`: all platforms, or the named ones.
 pub(crate) fn run(args: &[String]) -> Result {
-    no_args(args)?;
-    match section() {
+    let known = |target: &String| PLATFORMS.iter().any(|platform| platform.target == target);
+    if let Some(target) = args.iter().find(|target| !known(target)) {
+        let targets: Vec<&str> = PLATFORMS.iter().map(|platform| platform.target).collect();
+        return Err(format!("no platform `{target}`; platforms: {}", targets.join(", ")));
+    }
+    match verdict(|target| args.is_empty() || args.iter().any(|named| named == target)) {
         Verdict::Passed(note) => {
             println!("platforms: {note}");
             Ok(())
@@ -305,10 +310,15 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// All platforms as a section of the tests. A failure does not keep later platforms from running.
+/// All platforms as a section of the test suite.
 pub(crate) fn section() -> Verdict {
+    verdict(|_| true)
+}
+
+/// Checks the selected platforms. After a failure the next platforms still run.
+fn verdict(is_selected: impl Fn(&str) -> bool) -> Verdict {
     let mut outcomes = Outcomes::default();
-    for platform in PLATFORMS {
+    for platform in PLATFORMS.iter().filter(|platform| is_selected(platform.target)) {
         outcomes.add(platform);
     }
     outcomes.verdict()
