@@ -74,6 +74,7 @@ fn free_block_is_reused_by_its_class_only() {
 /// A thread that allocates and another that frees, with few live cells: the cache does not grow.
 /// The class is one that no other test uses.
 #[test]
+#[cfg_attr(miri, ignore = "too many cells for an interpreter")]
 fn cells_freed_on_another_thread_return_to_the_creator() {
     const SIZE: usize = 1992;
     const LIVE: usize = 4;
@@ -99,6 +100,7 @@ fn cells_freed_on_another_thread_return_to_the_creator() {
 
 /// The bound of the module documentation, for every class and several numbers of live cells.
 #[test]
+#[cfg_attr(miri, ignore = "too many cells for an interpreter")]
 fn blocks_of_a_class_never_exceed_peak_and_local_magazines() {
     let depots = depots(MOST);
     for class in [1, 4, 30, 99, CLASSES - 1] {
@@ -124,6 +126,7 @@ fn blocks_of_a_class_never_exceed_peak_and_local_magazines() {
 
 /// A burst that is repeated on one thread is served from the cache.
 #[test]
+#[cfg_attr(miri, ignore = "too many cells for an interpreter")]
 fn repeated_burst_is_allocated_once() {
     let depots = depots(MOST);
     let lists = Lists::new(depots);
@@ -140,6 +143,7 @@ fn repeated_burst_is_allocated_once() {
 
 /// After a burst, a steady exchange between threads releases magazines it does not need.
 #[test]
+#[cfg_attr(miri, ignore = "too many cells for an interpreter")]
 fn surplus_of_a_burst_is_released() {
     let depots = depots(MOST);
     let [creator, worker] = [(); 2].map(|()| Lists::new(depots));
@@ -158,6 +162,7 @@ fn surplus_of_a_burst_is_released() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many cells for an interpreter")]
 fn depots_keep_at_most_their_limit() {
     let class = CLASSES - 1;
     let bytes = magazine(class) * size(class);
