@@ -19,20 +19,24 @@ use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir};
 use crate::{Result, stress};
 
-/// The default arguments of `cargo test`: the native tests in which several threads meet.
-const THREADED: &str = "--lib --test suite -- basic:: guests:: stop::";
+/// The default arguments of `cargo test`, one run each: unit tests, and the tests in which several
+/// threads meet.
+const THREADED: [&str; 2] = ["--lib", "--test suite -- basic:: guests:: stop::"];
 
 /// Tests under the thread sanitizer; arguments go to `cargo test -p asx-native`.
 pub(crate) fn tsan(args: &[String]) -> Result {
     component("rust-src")?;
+    if !args.is_empty() {
+        return tsan_test(args.iter().map(String::as_str));
+    }
+    THREADED.into_iter().try_for_each(|line| tsan_test(line.split_whitespace()))
+}
+
+fn tsan_test<'a>(args: impl Iterator<Item = &'a str>) -> Result {
     let mut test = cargo("+nightly test --quiet --release -p asx-native");
     // Before the arguments, which may end with `--` and names of tests.
     sanitized(&mut test)?;
-    match args {
-        [] => test.args(THREADED.split_whitespace()),
-        args => test.args(args),
-    };
-    sh(&mut test)
+    sh(test.args(args))
 }
 
 /// Has a cargo command build everything, std included, with the thread sanitizer; the first report
