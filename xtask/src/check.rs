@@ -27,11 +27,14 @@ pub(crate) fn fmt() -> Result {
     OTHERS.into_iter().try_for_each(|folder| sh(&mut fmt(folder)))
 }
 
-/// The lints, all of them errors.
+/// The lints with all features, as errors.
 pub(crate) fn clippy() -> Result {
-    let lints = "--all-targets -- -D warnings";
-    sh(&mut cargo(&format!("clippy --quiet --workspace {lints}")))?;
-    sh(&mut cargo(&format!("clippy --quiet {WITH_FEATURES} --all-features {lints}")))
+    sh(&mut cargo("clippy --quiet --workspace --all-targets --all-features -- -D warnings"))
+}
+
+/// The lints with default features, as errors.
+pub(crate) fn clippy_default_features() -> Result {
+    sh(&mut cargo(&format!("clippy --quiet {WITH_FEATURES} --all-targets -- -D warnings")))
 }
 
 /// Whether the faster test runner is here.

@@ -100,22 +100,25 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
 /// The benchmark crates, whose peers take longer to build than all of asx.
 const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
 
-/// Every test of every crate, with all features in one build.
+/// Every test of every crate, with all features in one build. The section `grains` runs the random
+/// programs, optimised.
 fn tests() -> Result {
     let which = format!("--workspace {NO_BENCHES} --all-features");
     if !check::has_nextest() {
         return sh(&mut cargo(&format!("test --lib --bins --tests {which}")));
     }
-    sh(&mut cargo(&format!("nextest run {which} --no-tests pass --no-fail-fast")))
+    let mut test = cargo(&format!("nextest run {which} --no-tests pass --no-fail-fast"));
+    sh(test.args(["-E", "not (package(asx) and binary(/^(grains|waits)$/))"]))
 }
 
 fn doctests() -> Result {
     sh(&mut cargo(&format!("test --workspace {NO_BENCHES} --all-features --doc")))
 }
 
-/// The native host with default features only, optimised: the build that users get. `tests`
-/// enables the instrumentation of the lab in every crate.
+/// The native host with default features only, optimised: the build that users get. `clippy` and
+/// `tests` enable the instrumentation of the lab in every crate.
 fn shipped() -> Result {
+    check::clippy_default_features()?;
     let which = "--release --tests -p asx -p asx-native -p asx-net --no-fail-fast";
     let runner = if check::has_nextest() { "nextest run" } else { "test" };
     sh(&mut cargo(&format!("{runner} {which}")))

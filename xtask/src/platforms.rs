@@ -6,9 +6,9 @@
 //! 2. runs clippy over the libraries and tests of the portable crates, with warnings as errors;
 //! 3. installs the tools to run its programs (an emulator, a linker), builds tests and runs them.
 //!
-//! The summary names each platform that was skipped, and why: its target or tools cannot be
-//! installed. All builds share `target/platforms`, so they do not wait for the lock of the main
-//! build.
+//! Steps 2 and 3 run beside each other, in two directories below `target`, because two builds in
+//! one directory wait for its lock. The summary names each platform that was skipped, and why: its
+//! target or tools cannot be installed.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -165,7 +165,7 @@ impl Platform {
 
     /// Clippy type-checks everything that `cargo check` does, so one pass serves for both.
     fn check(&self) -> Result {
-        let mut clippy = build("clippy --quiet", self.target);
+        let mut clippy = build("clippy --quiet", self.target, "platforms/check");
         clippy.args(self.check.join(" ").split_whitespace());
         sh(clippy.args(["--", "-D", "warnings"]))
     }
@@ -205,7 +205,7 @@ impl Run {
 
     /// A cargo command that links and runs programs with these tools.
     fn cargo(&self, line: &str, target: &str) -> Command {
-        let mut command = build(line, target);
+        let mut command = build(line, target, "platforms");
         for (name, value) in self.variables {
             command.env(variable(target, name), value);
         }
@@ -219,11 +219,11 @@ fn variable(target: &str, name: &str) -> String {
     format!("CARGO_TARGET_{}_{name}", target.to_uppercase().replace('-', "_"))
 }
 
-/// A cargo command for a target. Nothing is built twice, so debug information and incremental
-/// compilation only cost time.
-fn build(line: &str, target: &str) -> Command {
+/// A cargo command for a target that builds in a folder of the target directory. Nothing is built
+/// twice, so debug information and incremental compilation only cost time.
+fn build(line: &str, target: &str, folder: &str) -> Command {
     let mut command = cargo(line);
-    command.args(["--target", target, "--target-dir"]).arg(target_dir().join("platforms"));
+    command.args(["--target", target, "--target-dir"]).arg(target_dir().join(folder));
     command.env("CARGO_INCREMENTAL", "0");
     for profile in ["DEV", "TEST", "RELEASE"] {
         command.env(format!("CARGO_PROFILE_{profile}_DEBUG"), "0");
@@ -316,10 +316,32 @@ pub(crate) fn section() -> Verdict {
 }
 
 /// Checks the selected platforms. After a failure the next platforms still run.
+///
+/// Clippy runs beside the tests, which mostly use one core.
 fn verdict(is_selected: impl Fn(&str) -> bool) -> Verdict {
     let mut outcomes = Outcomes::default();
-    for platform in PLATFORMS.iter().filter(|platform| is_selected(platform.target)) {
-        outcomes.add(platform);
+    let selected = PLATFORMS.iter().filter(|platform| is_selected(platform.target));
+    let platforms: Vec<&Platform> =
+        selected.filter(|platform| outcomes.has_target(platform)).collect();
+    let (checks, runs) = std::thread::scope(|scope| {
+        let checks = scope.spawn(|| {
+            platforms.iter().map(|platform| (platform.target, platform.check())).collect::<Vec<_>>()
+        });
+        let runs = platforms.iter().filter_map(|platform| {
+            let run = platform.run.as_ref()?;
+            Some((platform.target, run, run.install().map(|()| run.run(platform.target))))
+        });
+        let runs: Vec<_> = runs.collect();
+        (checks.join(), runs)
+    });
+    match checks {
+        Ok(checks) => {
+            checks.into_iter().for_each(|(target, result)| outcomes.check(target, result))
+        }
+        Err(_) => outcomes.failed.push("the thread of the checks panicked".into()),
+    }
+    for (target, run, result) in runs {
+        outcomes.run(target, run, result);
     }
     outcomes.verdict()
 }
@@ -334,25 +356,29 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    fn add(&mut self, platform: &Platform) {
+    /// Installs the target of a platform. Returns whether it can be checked.
+    fn has_target(&mut self, platform: &Platform) -> bool {
         let target = platform.target;
-        println!("--- {target}");
-        if let Err(why) = add_target(target) {
+        let added = add_target(target);
+        if let Err(why) = &added {
             self.skipped.push(format!("{target} ({why})"));
-            return;
         }
-        match platform.check() {
+        added.is_ok()
+    }
+
+    fn check(&mut self, target: &str, result: Result) {
+        match result {
             Ok(()) => self.checked.push(target.into()),
             Err(why) => self.failed.push(why),
         }
-        let Some(run) = &platform.run else { return };
-        if let Err(why) = run.install() {
-            self.skipped.push(format!("tests of {target} ({why})"));
-            return;
-        }
-        match run.run(target) {
-            Ok(()) => self.tested.push(format!("{target} with {}", run.with)),
-            Err(why) => self.failed.push(why),
+    }
+
+    /// Adds the result of tests; the outer error says why the tools cannot be installed.
+    fn run(&mut self, target: &str, run: &Run, result: Result<Result>) {
+        match result {
+            Ok(Ok(())) => self.tested.push(format!("{target} with {}", run.with)),
+            Ok(Err(why)) => self.failed.push(why),
+            Err(why) => self.skipped.push(format!("tests of {target} ({why})")),
         }
     }
 

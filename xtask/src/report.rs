@@ -23,10 +23,24 @@ impl From<Result> for Verdict {
     }
 }
 
-/// The sections that have run, with their results and times.
+/// A section that has run: its name, result and time.
+type Done = (&'static str, Verdict, Duration);
+
+/// The sections that have run.
 #[derive(Default)]
 pub(crate) struct Report {
-    done: Vec<(&'static str, Verdict, Duration)>,
+    done: Vec<Done>,
+}
+
+/// Returns the line of a section, which is printed when it ends and in the summary.
+fn line((name, verdict, time): &Done) -> String {
+    let (word, note) = match verdict {
+        Verdict::Passed(note) => ("passed", note),
+        Verdict::Skipped(why) => ("skipped", why),
+        Verdict::Failed(why) => ("FAILED", why),
+    };
+    let line = format!("{name:<12} {word:<8} {:>7.1} s  {note}", time.as_secs_f64());
+    String::from(line.trim_end())
 }
 
 impl Report {
@@ -39,24 +53,17 @@ impl Report {
         println!("\n=== {name}");
         let start = Instant::now();
         let verdict = run().into();
-        if let Verdict::Failed(why) = &verdict {
-            println!("{name} failed: {why}");
-        }
-        self.done.push((name, verdict, start.elapsed()));
+        let done = (name, verdict, start.elapsed());
+        println!("{}", line(&done));
+        self.done.push(done);
     }
 
     /// Prints the table and the closing line. Returns an empty error if a section failed: the
     /// reason has been printed.
     pub(crate) fn finish(self) -> Result {
         println!("\n=== summary");
-        for (name, verdict, time) in &self.done {
-            let (word, note) = match verdict {
-                Verdict::Passed(note) => ("passed", note),
-                Verdict::Skipped(why) => ("skipped", why),
-                Verdict::Failed(why) => ("FAILED", why),
-            };
-            let line = format!("{name:<12} {word:<8} {:>7.1} s  {note}", time.as_secs_f64());
-            println!("{}", line.trim_end());
+        for done in &self.done {
+            println!("{}", line(done));
         }
         println!("{}", self.times());
         // Programs parse the last line.

@@ -110,17 +110,17 @@ impl Under {
         if self == Under::Audit {
             return Ok(audited("run --quiet -p asx-stress --"));
         }
-        let nightly = || cargo(&format!("+nightly {RUN}"));
         if self == Under::Tsan {
             component("rust-src").map_err(Missing::Skips)?;
-            let mut command = nightly();
+            let mut command = cargo(&format!("+nightly {RUN}"));
             sanitized(&mut command)?.arg("--");
             return Ok(command);
         }
         if !has_nightly() {
             return Err(Missing::Skips(NO_NIGHTLY.into()));
         }
-        let mut command = nightly();
+        // The profile of the tests under this sanitizer, whose build has most of the crates.
+        let mut command = cargo("+nightly run --quiet -p asx-stress");
         // Naming the target keeps the flags away from build scripts.
         command.args(["--target", &host()?, "--target-dir"]).arg(target_dir().join("asan"));
         // Memory that is used again would hide who uses a cell that is gone.

@@ -301,12 +301,19 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// The command that runs its schedule again.
+    /// Returns the command that runs the schedule again. It names the test that this thread runs,
+    /// because a check can have a name that no test has; without a test, it names the check.
     pub(crate) fn command(&self) -> String {
         let mark = self.name.as_deref().map(mark_of).unwrap_or_default();
-        let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        format!("ASX_REPLAY={}{mark} cargo test{name}", self.token)
+        let test = running_test().or_else(|| self.name.clone());
+        let test = test.map_or_else(String::new, |test| format!(" {test}"));
+        format!("ASX_REPLAY={}{mark} cargo test{test}", self.token)
     }
+}
+
+/// Returns the name of the test that this thread runs. The test harness names threads after tests.
+pub(crate) fn running_test() -> Option<String> {
+    std::thread::current().name().filter(|name| *name != "main").map(String::from)
 }
 
 /// What a token has behind it that is for the program of this name.

@@ -3,14 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use asx_kernel::digest::Digest;
 use asx_report::{Cause, PAGE_EVENTS, Run, html};
 use asx_trace::{Codec, Reader, Writer};
 
 use crate::failure::Failure;
-use crate::found::Found;
+use crate::found::{Found, running_test};
 use crate::recording::Trace;
 
 /// Writes the trace and the page of a run that failed into a directory, which is created if it does
@@ -86,12 +85,11 @@ fn write_trace(trace: &Trace, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The name of the test, as the name of a file, and a few digits of which failure it is. A check
-/// without a name is called by its thread, which in tests is the name of the test.
+/// Returns the name of the files: the name of the check or else of the test, and a few digits that
+/// depend on the failure.
 fn stem(found: &Found) -> String {
-    let thread = thread::current();
-    let thread = thread.name().filter(|name| *name != "main");
-    let name = found.name.as_deref().or(thread).unwrap_or("program");
+    let name = found.name.clone().or_else(running_test);
+    let name = name.as_deref().unwrap_or("program");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let parts: Vec<_> = name.split(|c| !is_plain(c)).filter(|part| !part.is_empty()).collect();
     let Failure { finding, place, .. } = &found.failure;
