@@ -4,8 +4,13 @@
 //! (sanitizers, model checkers, fuzzers, browsers, foreign platforms) and run with `--all`, or
 //! alone with `--rest`. Sections can also be selected by name.
 
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
 use crate::report::{Report, Verdict};
-use crate::shell::{cargo, run as sh};
+use crate::shell::{cargo, run as sh, set_prefix};
 use crate::{
     Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory,
     platforms, races, stress, tidy, web,
@@ -23,70 +28,116 @@ const USAGE: &str = "usage: test [--all | --rest | --list | SECTION..]";
 /// One part of the suite.
 struct Section {
     name: &'static str,
-    /// Runs without `--all`.
-    quick: bool,
+    kind: Kind,
     run: fn() -> Verdict,
 }
 
-const fn quick(name: &'static str, run: fn() -> Verdict) -> Section {
-    Section { name, quick: true, run }
+/// When and where a section runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Without `--all`.
+    Quick,
+    /// With `--all`, one after the other: these build in the main target directory.
+    Shared,
+    /// With `--all`, beside a shared section: these build in directories of their own.
+    Separate,
 }
 
-const fn slow(name: &'static str, run: fn() -> Verdict) -> Section {
-    Section { name, quick: false, run }
+const fn section(kind: Kind, name: &'static str, run: fn() -> Verdict) -> Section {
+    Section { name, kind, run }
 }
 
-/// All sections in the order in which they run.
+/// All sections. The separate ones begin with the slowest, so that none is left at the end.
 const SECTIONS: &[Section] = &[
-    quick("fmt", || check::fmt().into()),
-    quick("tidy", || tidy::check().into()),
-    quick("clippy", || check::clippy().into()),
-    quick("tests", || tests().into()),
-    quick("doctests", || doctests().into()),
-    quick("rustdoc", || rustdoc().into()),
-    quick("no_std", bare::section),
-    slow("shipped", || shipped().into()),
-    slow("conform", conform::section),
-    slow("parity", conform::parity_section),
-    slow("same_seed", determinism::section),
-    slow("grains", || grains().into()),
-    slow("capi", capi::section),
-    slow("deny", deny::section),
-    slow("fuzz", || fuzz::section(FUZZ_SECONDS)),
-    slow("loom", loom::section),
-    slow("asan", memory::asan_section),
+    section(Kind::Quick, "fmt", || check::fmt().into()),
+    section(Kind::Quick, "tidy", || tidy::check().into()),
+    section(Kind::Quick, "clippy", || check::clippy().into()),
+    section(Kind::Quick, "tests", || tests().into()),
+    section(Kind::Quick, "doctests", || doctests().into()),
+    section(Kind::Quick, "rustdoc", || rustdoc().into()),
+    section(Kind::Quick, "no_std", bare::section),
+    section(Kind::Shared, "deny", deny::section),
+    section(Kind::Shared, "shipped", || shipped().into()),
+    section(Kind::Shared, "valgrind", memory::valgrind_section),
+    section(Kind::Shared, "conform", conform::section),
+    section(Kind::Shared, "parity", conform::parity_section),
+    section(Kind::Shared, "same_seed", determinism::section),
+    section(Kind::Shared, "grains", || grains().into()),
+    section(Kind::Shared, "capi", capi::section),
+    section(Kind::Shared, "bench", bench::section),
+    section(Kind::Separate, "platforms", platforms::section),
+    section(Kind::Separate, "asan", memory::asan_section),
     // After `asan`, which builds the crates this section links.
-    slow("stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1)),
-    slow("tsan", || races::tsan_section(RACES_SECONDS)),
-    slow("audit", audit::section),
-    slow("miri", races::miri_section),
-    slow("valgrind", memory::valgrind_section),
-    slow("browser", web::section),
-    slow("bench", bench::section),
-    slow("platforms", platforms::section),
+    section(Kind::Separate, "stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1)),
+    section(Kind::Separate, "tsan", || races::tsan_section(RACES_SECONDS)),
+    section(Kind::Separate, "browser", web::section),
+    section(Kind::Separate, "audit", audit::section),
+    section(Kind::Separate, "loom", loom::section),
+    section(Kind::Separate, "miri", races::miri_section),
+    section(Kind::Separate, "fuzz", || fuzz::section(FUZZ_SECONDS)),
 ];
 
 pub(crate) fn run(args: &[String]) -> Result {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     if words == ["--list"] {
         for section in SECTIONS {
-            println!("{:<12} {}", section.name, if section.quick { "quick" } else { "--all" });
+            let is_quick = section.kind == Kind::Quick;
+            println!("{:<12} {}", section.name, if is_quick { "quick" } else { "--all" });
         }
         return Ok(());
     }
+    let selected = select(&words)?;
     let mut report = Report::default();
-    for section in select(&words)? {
-        report.section(section.name, section.run);
+    if matches!(words[..], ["--all" | "--rest"]) {
+        two_lanes(&selected, &mut report);
+    } else {
+        selected.iter().for_each(|section| report.section(section.name, section.run));
     }
     report.finish()
+}
+
+/// Runs the quick sections one after the other, then shared sections beside separate ones: many
+/// use one core only. The lane that has no more sections of its kind takes the last separate one.
+fn two_lanes(selected: &[&Section], report: &mut Report) {
+    let of = |kind| selected.iter().filter(move |section| section.kind == kind);
+    of(Kind::Quick).for_each(|section| report.section(section.name, section.run));
+    let separate = Mutex::new(of(Kind::Separate).collect::<VecDeque<_>>());
+    let next = |end: fn(&mut VecDeque<_>) -> Option<_>| {
+        end(&mut separate.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    let [first, second] = thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            set_prefix("1| ");
+            let mut report = Report::default();
+            of(Kind::Shared).for_each(|section| report.section(section.name, section.run));
+            while let Some(section) = next(VecDeque::pop_back) {
+                report.section(section.name, section.run);
+            }
+            report
+        });
+        let second = scope.spawn(|| {
+            set_prefix("2| ");
+            let mut report = Report::default();
+            while let Some(section) = next(VecDeque::pop_front) {
+                report.section(section.name, section.run);
+            }
+            report
+        });
+        [first, second].map(thread::ScopedJoinHandle::join)
+    });
+    for lane in [first, second] {
+        report.append(lane.unwrap_or_else(|panic| resume_unwind(panic)));
+    }
 }
 
 /// Returns the sections that the arguments select, in the order of [`SECTIONS`].
 fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
     let names = match words {
-        [] => return Ok(SECTIONS.iter().filter(|section| section.quick).collect()),
+        [] => return Ok(SECTIONS.iter().filter(|section| section.kind == Kind::Quick).collect()),
         ["--all"] => return Ok(SECTIONS.iter().collect()),
-        ["--rest"] => return Ok(SECTIONS.iter().filter(|section| !section.quick).collect()),
+        ["--rest"] => {
+            return Ok(SECTIONS.iter().filter(|section| section.kind != Kind::Quick).collect());
+        }
         names => names,
     };
     let unknown = names.iter().find(|name| SECTIONS.iter().all(|section| section.name != **name));
@@ -115,13 +166,19 @@ fn doctests() -> Result {
     sh(&mut cargo(&format!("test --workspace {NO_BENCHES} --all-features --doc")))
 }
 
-/// The native host with default features only, optimised: the build that users get. `clippy` and
-/// `tests` enable the instrumentation of the lab in every crate.
+/// The native host with default features only and without debug assertions, as users build it.
+/// `clippy` and `tests` enable the instrumentation of the lab in every crate.
 fn shipped() -> Result {
     check::clippy_default_features()?;
-    let which = "--release --tests -p asx -p asx-native -p asx-net --no-fail-fast";
-    let runner = if check::has_nextest() { "nextest run" } else { "test" };
-    sh(&mut cargo(&format!("{runner} {which}")))
+    let runner = match check::has_nextest() {
+        true => "nextest run --cargo-profile optimised-tests",
+        false => "test --profile optimised-tests",
+    };
+    // The other tests of `asx` use what these crates test.
+    for which in ["-p asx-native -p asx-net --tests", "-p asx --test hostile --test ends"] {
+        sh(&mut cargo(&format!("{runner} {which} --no-fail-fast")))?;
+    }
+    Ok(())
 }
 
 /// Random programs on threads and in the lab; many of them, so in release.

@@ -12,9 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FLAGS: [&str; 8] = [
+const FLAGS: [&str; 7] = [
     "--cfg=fuzzing",
-    "-Ccodegen-units=1",
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",

@@ -39,7 +39,7 @@ pub(crate) fn valgrind(args: &[String]) -> Result {
     if !works("valgrind", &["--version"]) {
         apt::install(&["valgrind"])?;
     }
-    let mut test = cargo("test --release");
+    let mut test = cargo("test --profile optimised-tests");
     match args {
         [] => test.args(TESTS.split_whitespace()),
         args => test.args(args),

@@ -14,7 +14,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::report::Verdict;
-use crate::shell::{add_target, cargo, command, output, run as sh, target_dir, works};
+use crate::shell::{
+    add_target, cargo, command, output, prefix, run as sh, set_prefix, target_dir, works,
+};
 use crate::{Result, apt};
 
 /// The crates that are checked with all features on every operating system.
@@ -324,7 +326,9 @@ fn verdict(is_selected: impl Fn(&str) -> bool) -> Verdict {
     let platforms: Vec<&Platform> =
         selected.filter(|platform| outcomes.has_target(platform)).collect();
     let (checks, runs) = std::thread::scope(|scope| {
+        let prefix = prefix();
         let checks = scope.spawn(|| {
+            set_prefix(prefix);
             platforms.iter().map(|platform| (platform.target, platform.check())).collect::<Vec<_>>()
         });
         let runs = platforms.iter().filter_map(|platform| {

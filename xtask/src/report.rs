@@ -1,6 +1,7 @@
 //! Runs named sections one after the other and prints a summary with their times.
 
 use crate::Result;
+use crate::shell::prefix;
 use std::time::{Duration, Instant};
 
 /// The result of a section.
@@ -44,17 +45,22 @@ fn line((name, verdict, time): &Done) -> String {
 }
 
 impl Report {
+    /// Adds the sections of another report.
+    pub(crate) fn append(&mut self, other: Report) {
+        self.done.extend(other.done);
+    }
+
     /// Runs one section. After a failure the next sections still run.
     pub(crate) fn section<V: Into<Verdict>>(
         &mut self,
         name: &'static str,
         run: impl FnOnce() -> V,
     ) {
-        println!("\n=== {name}");
+        println!("\n{}=== {name}", prefix());
         let start = Instant::now();
         let verdict = run().into();
         let done = (name, verdict, start.elapsed());
-        println!("{}", line(&done));
+        println!("{}{}", prefix(), line(&done));
         self.done.push(done);
     }
 

@@ -1,8 +1,26 @@
 //! Running other programs from the root of the repository.
 
 use crate::Result;
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+
+thread_local! {
+    static PREFIX: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Sets the prefix of every line that commands of this thread print. Sections that run beside each
+/// other have different prefixes.
+pub(crate) fn set_prefix(prefix: &'static str) {
+    PREFIX.set(prefix);
+}
+
+/// Returns the prefix of this thread.
+pub(crate) fn prefix() -> &'static str {
+    PREFIX.get()
+}
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -32,11 +50,38 @@ pub(crate) fn cargo(line: &str) -> Command {
 /// Shows the command, runs it, and wants it to succeed.
 pub(crate) fn run(command: &mut Command) -> Result {
     let line = show(command);
-    println!("$ {line}");
-    match command.status() {
+    println!("{}$ {line}", prefix());
+    let status = match prefix() {
+        "" => command.status(),
+        prefix => prefixed(command, prefix),
+    };
+    match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("`{line}`: {status}")),
         Err(error) => Err(format!("`{line}`: {error}")),
+    }
+}
+
+/// Runs a command and prints its lines with a prefix.
+fn prefixed(command: &mut Command, prefix: &'static str) -> io::Result<ExitStatus> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let out = child.stdout.take().map(|out| thread::spawn(move || copy(out, prefix)));
+    if let Some(errors) = child.stderr.take() {
+        copy(errors, prefix);
+    }
+    let status = child.wait();
+    // A panic of `println!` was printed.
+    let _ = out.map(thread::JoinHandle::join);
+    status
+}
+
+/// Prints lines with a prefix until the other side closes the pipe.
+fn copy(from: impl Read, prefix: &str) {
+    let mut lines = BufReader::new(from);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        println!("{prefix}{}", String::from_utf8_lossy(&line).trim_end());
+        line.clear();
     }
 }
 
@@ -56,7 +101,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 /// Like [`output`], with the text even of a command that failed, and how it failed.
 pub(crate) fn partial_output(command: &mut Command) -> Result<(String, Option<String>)> {
     let line = show(command);
-    println!("$ {line}");
+    println!("{}$ {line}", prefix());
     let output =
         command.stderr(Stdio::inherit()).output().map_err(|error| format!("`{line}`: {error}"))?;
     let text = String::from_utf8(output.stdout).map_err(|_| format!("`{line}`: not UTF-8"))?;
