@@ -14,8 +14,8 @@ const FLAGS: &str = "--cfg asx_audit --cfg asx_no_reuse";
 /// The crates that link the runtime and the native host. The corpus is among the tests of
 /// `asx-conformance`.
 const CRATES: &str = "-p asx-journal -p asx-task -p asx-sync -p asx-native -p asx-conformance";
-/// Programs that misuse the API; they need only some of the tests of `asx`.
-const HOSTILE: &str = "-p asx --test hostile --test suite";
+/// Programs that misuse the API.
+const HOSTILE: &str = "-p asx --test hostile";
 
 /// Long enough for random programs to reach every operation.
 const STRESS_SECONDS: u32 = 20;

@@ -19,9 +19,9 @@ use crate::{
 /// Seconds per fuzz target: enough to reach every operation.
 const FUZZ_SECONDS: u32 = 5;
 /// Seconds of random programs, in release and under the address sanitizer.
-const STRESS_SECONDS: (u32, u32) = (60, 20);
+const STRESS_SECONDS: (u32, u32) = (40, 15);
 /// Seconds of random programs under the thread sanitizer.
-const RACES_SECONDS: u32 = 30;
+const RACES_SECONDS: u32 = 20;
 
 const USAGE: &str = "usage: test [--all | --rest | --list | SECTION..]";
 
