@@ -151,34 +151,40 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
 /// The benchmark crates, whose peers take longer to build than all of asx.
 const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
 
-/// Every test of every crate, with all features in one build. The section `grains` runs the random
-/// programs, optimised.
+/// The crates that are tested alone, as users get them. Beside other crates, they would be built
+/// with the lab's instrumentation.
+const ALONE: [&str; 2] = ["asx-native", "asx-net"];
+
+/// Every test of every crate, with all features. The section `grains` runs the random programs,
+/// optimised.
 fn tests() -> Result {
-    let which = format!("--workspace {NO_BENCHES} --all-features");
+    let alone = ALONE.map(|name| format!("-p {name}")).join(" ");
+    let alone = format!("{alone} --all-features");
+    let others = ALONE.map(|name| format!("--exclude {name}")).join(" ");
+    let others = format!("--workspace {NO_BENCHES} {others} --all-features");
     if !check::has_nextest() {
-        return sh(&mut cargo(&format!("test --lib --bins --tests {which}")));
+        sh(&mut cargo(&format!("test --lib --bins --tests --no-fail-fast {alone}")))?;
+        return sh(&mut cargo(&format!("test --lib --bins --tests --no-fail-fast {others}")));
     }
-    let mut test = cargo(&format!("nextest run {which} --no-tests pass --no-fail-fast"));
-    sh(test.args(["-E", "not (package(asx) and binary(/^(grains|waits)$/))"]))
+    let nextest = "nextest run --no-tests pass --no-fail-fast";
+    let alone = sh(&mut cargo(&format!("{nextest} {alone}")));
+    let mut others = cargo(&format!("{nextest} {others}"));
+    let others = sh(others.args(["-E", "not (package(asx) and binary(/^(grains|waits)$/))"]));
+    alone.and(others)
 }
 
 fn doctests() -> Result {
     sh(&mut cargo(&format!("test --workspace {NO_BENCHES} --all-features --doc")))
 }
 
-/// The native host with default features only and without debug assertions, as users build it.
-/// `clippy` and `tests` enable the instrumentation of the lab in every crate.
+/// Lints and programs with default features only. `tests` covers the native host and its sockets.
 fn shipped() -> Result {
     check::clippy_default_features()?;
     let runner = match check::has_nextest() {
         true => "nextest run --cargo-profile optimised-tests",
         false => "test --profile optimised-tests",
     };
-    // The other tests of `asx` use what these crates test.
-    for which in ["-p asx-native -p asx-net --tests", "-p asx --test hostile --test ends"] {
-        sh(&mut cargo(&format!("{runner} {which} --no-fail-fast")))?;
-    }
-    Ok(())
+    sh(&mut cargo(&format!("{runner} -p asx --test hostile --test ends --no-fail-fast")))
 }
 
 /// Random programs on threads and in the lab; many of them, so in release.

@@ -192,6 +192,8 @@ impl Waiter {
         if let Some(output) = attempt.without_socket() {
             return Poll::Ready(Ok(output));
         }
+        // The last event that was cleared, and how often.
+        let mut cleared = (None, 0);
         loop {
             let Poll::Ready(seen) = socket.poll_ready(A::DIRECTION, slot, context.waker()) else {
                 cx.waits(Wait::Signal, at, context.waker(), registration);
@@ -207,6 +209,11 @@ impl Waiter {
                     return Poll::Ready(Ok(output));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let before = if cleared.0 == Some(seen) { cleared.1 } else { 0 };
+                    if before == MOST_CLEARS {
+                        return Poll::Ready(Err(closed_without_error()));
+                    }
+                    cleared = (Some(seen), before + 1);
                     socket.clear_ready(A::DIRECTION, seen);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -222,6 +229,18 @@ impl Waiter {
             socket.leave(direction, &mut self.slot);
         }
     }
+}
+
+/// A socket that is closed stays ready. If its operations would block nevertheless, an operation
+/// fails after this many attempts instead of trying for ever.
+const MOST_CLEARS: u32 = 16;
+
+/// The error of a socket that is closed, without an error that says why: the error of a failed
+/// connection can be taken only once.
+#[cold]
+fn closed_without_error() -> std::io::Error {
+    let why = "the system reports that the socket is closed, but not why";
+    std::io::Error::new(ErrorKind::NotConnected, why)
 }
 
 /// What a socket moves bytes by, which tells what a count means.

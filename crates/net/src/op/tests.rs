@@ -219,3 +219,20 @@ fn a_count_is_short_only_if_the_system_could_have_moved_more() {
         assert!(!other.attempted(7, 8).is_short);
     }
 }
+
+/// A socket that is closed stays ready after it was cleared.
+#[test]
+fn closed_socket_that_would_block_fails_instead_of_spinning() {
+    let (answer, log) = run(Transport::Tcp, &[true; 1000], Vec::new(), 1);
+    let error: io::Error = answer.expect("it does not wait").unwrap_err().into();
+    assert_eq!(error.kind(), ErrorKind::NotConnected);
+    assert_eq!(log.iter().filter(|line| *line == "read").count(), 17, "{log:?}");
+}
+
+/// Two readers of a socket may both be woken for bytes that one of them takes.
+#[test]
+fn readiness_that_is_gone_after_a_clear_makes_the_read_wait() {
+    let (answer, log) = run(Transport::Tcp, &[true, true, false], Vec::new(), 1);
+    assert!(answer.is_none());
+    assert_eq!(log, ["ready", "read", "clear 7", "ready", "read", "clear 7", "waits", "leave"]);
+}
