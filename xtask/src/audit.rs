@@ -1,4 +1,4 @@
-//! `cargo xtask audit`: tests, corpus and random programs in the build that keeps books of who owns
+//! `cargo xtask audit`: tests and random programs in the build that keeps books of who owns
 //! each reference to a task or region, and poisons what is freed.
 
 use std::process::Command;
@@ -11,9 +11,8 @@ use crate::{Result, no_args, stress};
 /// The books, and no memory that is used again before they were looked at.
 const FLAGS: &str = "--cfg asx_audit --cfg asx_no_reuse";
 
-/// The crates that link the runtime and the native host. The corpus is among the tests of
-/// `asx-conformance`.
-const CRATES: &str = "-p asx-journal -p asx-task -p asx-sync -p asx-native -p asx-conformance";
+/// The crates of the runtime and the native host.
+const CRATES: &str = "-p asx-journal -p asx-task -p asx-sync -p asx-native";
 /// Programs that misuse the API.
 const HOSTILE: &str = "-p asx --test hostile";
 
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 pub(crate) fn section() -> Verdict {
     match run(&[]) {
-        Ok(()) => Verdict::Passed(format!("tests, corpus, {STRESS_SECONDS} s of random programs")),
+        Ok(()) => Verdict::Passed(format!("tests, {STRESS_SECONDS} s of random programs")),
         Err(why) => Verdict::Failed(why),
     }
 }

@@ -18,10 +18,16 @@ pub(crate) fn run(args: &[String]) -> Result {
 
 /// Every benchmark runs once and reports; no figure is judged here.
 pub(crate) fn section() -> Verdict {
-    match smoke(BENCH).and_then(|rows| Ok((rows, smoke(LAB)?))) {
+    match clippy().and_then(|()| Ok((smoke(BENCH)?, smoke(LAB)?))) {
         Ok((rows, lab)) => Verdict::Passed(format!("{rows} figures, {lab} of the lab")),
         Err(why) => Verdict::Failed(why),
     }
+}
+
+/// The lints of the benchmark crates, which the section `clippy` leaves out.
+fn clippy() -> Result {
+    let which = "-p asx-bench -p asx-bench-lab --all-targets --release";
+    sh(&mut cargo(&format!("clippy --quiet {which} -- -D warnings")))
 }
 
 /// How many figures a program reports.

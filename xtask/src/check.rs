@@ -27,9 +27,13 @@ pub(crate) fn fmt() -> Result {
     OTHERS.into_iter().try_for_each(|folder| sh(&mut fmt(folder)))
 }
 
-/// The lints with all features, as errors.
+/// The benchmark crates, whose peers take longer to build than all of asx.
+pub(crate) const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
+
+/// The lints with all features, as errors. The section `bench` checks the benchmark crates.
 pub(crate) fn clippy() -> Result {
-    sh(&mut cargo("clippy --quiet --workspace --all-targets --all-features -- -D warnings"))
+    let which = format!("--workspace {NO_BENCHES} --all-targets --all-features");
+    sh(&mut cargo(&format!("clippy --quiet {which} -- -D warnings")))
 }
 
 /// The lints with default features, as errors.

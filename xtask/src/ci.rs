@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use crate::check::NO_BENCHES;
 use crate::report::{Report, Verdict};
 use crate::shell::{cargo, run as sh, set_prefix};
 use crate::{
@@ -89,18 +91,47 @@ pub(crate) fn run(args: &[String]) -> Result {
     let selected = select(&words)?;
     let mut report = Report::default();
     if matches!(words[..], ["--all" | "--rest"]) {
-        two_lanes(&selected, &mut report);
+        let limit = Limit::from_variable(std::env::var(MINUTES).ok())?;
+        two_lanes(&selected, limit, &mut report);
     } else {
         selected.iter().for_each(|section| report.section(section.name, section.run));
     }
     report.finish()
 }
 
+/// The environment variable that limits the time in which slow sections start.
+const MINUTES: &str = "ASX_TEST_MINUTES";
+
+/// Until when slow sections start. A machine that ends long runs would print no summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    minutes: Option<u64>,
+    start: Instant,
+}
+
+impl Limit {
+    fn from_variable(minutes: Option<String>) -> Result<Limit> {
+        let wrong = |text: &String| format!("{MINUTES}={text}: a number of minutes is required");
+        let minutes = minutes.map(|text| text.parse().map_err(|_| wrong(&text))).transpose()?;
+        Ok(Limit { minutes, start: Instant::now() })
+    }
+
+    /// Returns the reason to skip a section that would start now.
+    fn skips(self) -> Option<String> {
+        let minutes = self.minutes?;
+        let is_over = self.start.elapsed() >= Duration::from_secs(60 * minutes);
+        is_over.then(|| format!("not started: {MINUTES} allows {minutes} minutes"))
+    }
+}
+
 /// Runs the quick sections one after the other, then shared sections beside separate ones: many
 /// use one core only. The lane that has no more sections of its kind takes the last separate one.
-fn two_lanes(selected: &[&Section], report: &mut Report) {
+fn two_lanes(selected: &[&Section], limit: Limit, report: &mut Report) {
     let of = |kind| selected.iter().filter(move |section| section.kind == kind);
     of(Kind::Quick).for_each(|section| report.section(section.name, section.run));
+    let in_time = |report: &mut Report, section: &Section| {
+        report.section(section.name, || limit.skips().map_or_else(section.run, Verdict::Skipped));
+    };
     let separate = Mutex::new(of(Kind::Separate).collect::<VecDeque<_>>());
     let next = |end: fn(&mut VecDeque<_>) -> Option<_>| {
         end(&mut separate.lock().unwrap_or_else(PoisonError::into_inner))
@@ -109,9 +140,9 @@ fn two_lanes(selected: &[&Section], report: &mut Report) {
         let first = scope.spawn(|| {
             set_prefix("1| ");
             let mut report = Report::default();
-            of(Kind::Shared).for_each(|section| report.section(section.name, section.run));
+            of(Kind::Shared).for_each(|section| in_time(&mut report, section));
             while let Some(section) = next(VecDeque::pop_back) {
-                report.section(section.name, section.run);
+                in_time(&mut report, section);
             }
             report
         });
@@ -119,7 +150,7 @@ fn two_lanes(selected: &[&Section], report: &mut Report) {
             set_prefix("2| ");
             let mut report = Report::default();
             while let Some(section) = next(VecDeque::pop_front) {
-                report.section(section.name, section.run);
+                in_time(&mut report, section);
             }
             report
         });
@@ -147,9 +178,6 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
     }
     Ok(SECTIONS.iter().filter(|section| names.contains(&section.name)).collect())
 }
-
-/// The benchmark crates, whose peers take longer to build than all of asx.
-const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
 
 /// The crates that are tested alone, as users get them. Beside other crates, they would be built
 /// with the lab's instrumentation.
@@ -219,5 +247,15 @@ mod tests {
         assert_eq!(names(&["clippy", "fmt"]), ["fmt", "clippy"]);
         assert!(select(&["fmt", "nonsense"]).is_err());
         assert!(select(&["--all", "fmt"]).is_err());
+    }
+
+    #[test]
+    fn sections_start_only_within_the_limit() {
+        let limit = |text: Option<&str>| Limit::from_variable(text.map(String::from));
+        assert_eq!(limit(None).unwrap().skips(), None);
+        assert_eq!(limit(Some("1000")).unwrap().skips(), None);
+        let why = limit(Some("0")).unwrap().skips().unwrap();
+        assert!(why.contains("ASX_TEST_MINUTES allows 0 minutes"), "{why}");
+        assert!(limit(Some("-1")).is_err() && limit(Some("soon")).is_err());
     }
 }

@@ -19,10 +19,10 @@ use crate::shell::{
 };
 use crate::{Result, apt};
 
-/// The crates that are checked with all features on every operating system.
-const PORTABLE: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync \
-    -p asx-runtime -p asx-native -p asx-net -p asx-macros -p asx-trace -p asx-origin \
-    -p asx-lab -p asx-report";
+/// The crates that are checked with all features and tests on every operating system. Clippy also
+/// checks the crates they depend on, the lab for example, without their tests.
+const PORTABLE: &str = "--all-features -p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync \
+    -p asx-runtime -p asx-native -p asx-net";
 
 /// The crates for wasm, where threads, sockets and signals are absent. Tests need threads.
 const WASM: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync -p asx-runtime \
@@ -98,13 +98,13 @@ struct Tools {
 const PLATFORMS: &[Platform] = &[
     Platform {
         target: "aarch64-apple-darwin",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: None,
     },
     Platform {
         target: "x86_64-pc-windows-gnu",
         // The stress program needs unix sockets.
-        check: &[PORTABLE, "--tests --all-features"],
+        check: &[PORTABLE, "--tests"],
         run: Some(Run {
             with: "wine",
             tools: wine,
@@ -116,12 +116,12 @@ const PLATFORMS: &[Platform] = &[
     },
     Platform {
         target: "x86_64-unknown-freebsd",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: None,
     },
     Platform {
         target: "aarch64-unknown-linux-gnu",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: Some(Run {
             with: "qemu",
             tools: qemu,
@@ -136,7 +136,7 @@ const PLATFORMS: &[Platform] = &[
     },
     Platform {
         target: "i686-unknown-linux-gnu",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: Some(Run {
             with: "this machine",
             tools: multilib,
@@ -148,7 +148,7 @@ const PLATFORMS: &[Platform] = &[
     },
     Platform {
         target: "x86_64-unknown-linux-musl",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: Some(Run {
             with: "this machine",
             tools: no_tools,
@@ -160,7 +160,7 @@ const PLATFORMS: &[Platform] = &[
     },
     Platform {
         target: "aarch64-linux-android",
-        check: &[PORTABLE, "-p asx-stress --tests --all-features"],
+        check: &[PORTABLE, "-p asx-stress --tests"],
         run: None,
     },
     Platform { target: "wasm32-unknown-unknown", check: &[WASM], run: None },

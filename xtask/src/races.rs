@@ -33,7 +33,7 @@ pub(crate) fn tsan(args: &[String]) -> Result {
 }
 
 fn tsan_test<'a>(args: impl Iterator<Item = &'a str>) -> Result {
-    let mut test = cargo("+nightly test --quiet --release -p asx-native");
+    let mut test = cargo("+nightly test --quiet -p asx-native");
     // Before the arguments, which may end with `--` and names of tests.
     sanitized(&mut test)?;
     sh(test.args(args))
@@ -42,8 +42,11 @@ fn tsan_test<'a>(args: impl Iterator<Item = &'a str>) -> Result {
 /// Has a cargo command build everything, std included, with the thread sanitizer; the first report
 /// ends what it runs.
 pub(crate) fn sanitized(command: &mut Command) -> Result<&mut Command> {
-    command.args(["-Zbuild-std", "--target", &host()?, "--target-dir"]);
-    command.arg(target_dir().join("tsan")).env("TSAN_OPTIONS", "halt_on_error=1");
+    command.args(["--profile", "optimised-tests", "-Zbuild-std", "--target", &host()?]);
+    command.arg("--target-dir").arg(target_dir().join("tsan"));
+    // Reports name lines.
+    command.env("CARGO_PROFILE_OPTIMISED_TESTS_DEBUG", "line-tables-only");
+    command.env("TSAN_OPTIONS", "halt_on_error=1");
     // Memory that is used again would hide races about what is gone.
     Ok(command.env("RUSTFLAGS", "-Zsanitizer=thread --cfg asx_no_reuse"))
 }

@@ -112,7 +112,7 @@ impl Under {
         }
         if self == Under::Tsan {
             component("rust-src").map_err(Missing::Skips)?;
-            let mut command = cargo(&format!("+nightly {RUN}"));
+            let mut command = cargo("+nightly run --quiet -p asx-stress");
             sanitized(&mut command)?.arg("--");
             return Ok(command);
         }
