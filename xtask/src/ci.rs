@@ -41,7 +41,7 @@ enum Kind {
     Quick,
     /// With `--all`, one after the other: these build in the main target directory.
     Shared,
-    /// With `--all`, beside a shared section: these build in directories of their own.
+    /// With `--all`, beside a shared section: these build in separate directories.
     Separate,
 }
 
