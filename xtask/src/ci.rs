@@ -183,11 +183,15 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
 /// with the lab's instrumentation.
 const ALONE: [&str; 2] = ["asx-native", "asx-net"];
 
+/// The arguments of cargo that select [`ALONE`].
+pub(crate) fn alone() -> String {
+    format!("{} --all-features", ALONE.map(|name| format!("-p {name}")).join(" "))
+}
+
 /// Every test of every crate, with all features. The section `grains` runs the random programs,
 /// optimised.
 fn tests() -> Result {
-    let alone = ALONE.map(|name| format!("-p {name}")).join(" ");
-    let alone = format!("{alone} --all-features");
+    let alone = alone();
     let others = ALONE.map(|name| format!("--exclude {name}")).join(" ");
     let others = format!("--workspace {NO_BENCHES} {others} --all-features");
     if !check::has_nextest() {

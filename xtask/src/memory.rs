@@ -3,6 +3,9 @@
 //! The first needs a nightly compiler and sees every access of our code; the second needs none and
 //! runs what is shipped, some twenty times slower. The thread sanitizer and Miri are in `races`.
 
+use std::process::Command;
+
+use crate::ci::alone;
 use crate::nightly::{NO_NIGHTLY, has_nightly};
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir, works};
@@ -44,17 +47,23 @@ pub(crate) fn valgrind(args: &[String]) -> Result {
         [] => test.args(TESTS.split_whitespace()),
         args => test.args(args),
     };
+    under_valgrind(&mut test)
+}
+
+/// Runs the test binaries of a cargo command under Valgrind.
+fn under_valgrind(test: &mut Command) -> Result {
     let runner = format!("CARGO_TARGET_{}_RUNNER", host()?.replace('-', "_").to_uppercase());
     sh(test.env(runner, VALGRIND))
 }
 
-/// The programs on threads only: the rest has no more to show for its time.
+/// Tests of the native host only, in the build that the section `tests` has made.
 pub(crate) fn valgrind_section() -> Verdict {
     if !works("valgrind", &["--version"])
         && let Err(why) = apt::install(&["valgrind"])
     {
         return Verdict::Skipped(format!("valgrind can't be had: {why}"));
     }
-    let subset = ["--quiet", "-p", "asx-native", "--test", "suite", "--", "stop::", "basic::"];
-    valgrind(&subset.map(String::from)).into()
+    // The packages and features decide which build is used.
+    let mut test = cargo(&format!("test --quiet {}", alone()));
+    under_valgrind(test.args(["--test", "portable", "--", "stop::", "basic::"])).into()
 }

@@ -32,20 +32,19 @@ const WASM: &str = "-p asx -p asx-kernel -p asx-journal -p asx-task -p asx-sync 
 /// and two of those at a time take long on a busy machine.
 const DIRECT_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib -- --test-threads=1",
-    "-p asx-native -p asx-net --test suite -- --test-threads=1 \
-     basic:: timers:: stop:: net:: tcp:: udp:: unix:: fd::",
+    "-p asx-native -p asx-net --test portable -- --test-threads=1 --skip guests:: --skip serve::",
 ];
 
 /// The same without tests of sockets, which musl passes on to the same system as glibc.
 const MUSL_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native --lib -- --test-threads=1",
-    "-p asx-native --test suite -- --test-threads=1 basic:: timers:: stop:: net::",
+    "-p asx-native --test portable -- --test-threads=1 --skip guests::",
 ];
 
 /// The same under qemu, which runs them slowly.
 const QEMU_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib -- --test-threads=1",
-    "-p asx-native -p asx-net --test suite -- --test-threads=1 basic:: timers:: net:: tcp::",
+    "-p asx-native -p asx-net --test portable -- --test-threads=1 basic:: timers:: net:: tcp::",
 ];
 
 /// The same under wine, without five tests that fail or time out there: resets arrive as an end,
@@ -54,7 +53,7 @@ const QEMU_TESTS: &[&str] = &[
 /// has not been determined; they have not been run on Windows.
 const WINE_TESTS: &[&str] = &[
     "-p asx-kernel -p asx-task -p asx-sync -p asx-native -p asx-net --lib -- --test-threads=1",
-    "-p asx-native -p asx-net --test suite -- --test-threads=1 \
+    "-p asx-native -p asx-net --test portable -- --test-threads=1 \
      basic:: timers:: stop:: tcp:: udp:: serve:: --skip a_reset_is_an_error \
      --skip hears_of_a_reset --skip a_port_that_nobody_is_at --skip a_thousand_connections \
      --skip errors_have_their_kinds",

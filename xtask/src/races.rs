@@ -21,7 +21,7 @@ use crate::{Result, stress};
 
 /// The default arguments of `cargo test`, one run each: unit tests, and the tests in which several
 /// threads meet.
-const THREADED: [&str; 2] = ["--lib", "--test suite -- basic:: guests:: stop::"];
+const THREADED: [&str; 2] = ["--lib", "--test portable -- basic:: guests:: stop::"];
 
 /// Tests under the thread sanitizer; arguments go to `cargo test -p asx-native`.
 pub(crate) fn tsan(args: &[String]) -> Result {

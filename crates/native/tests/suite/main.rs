@@ -2,7 +2,6 @@
 //!
 //! One binary: linking a test takes longer than running it.
 
-mod basic;
 mod blocking;
 mod budget;
 mod cleanup;
@@ -13,16 +12,12 @@ mod deep;
 mod fairness;
 mod finalizers;
 mod governor;
-mod guests;
 mod lanes;
 mod local;
-mod net;
 mod pinned;
 mod program;
 mod stale;
 mod start;
 mod starvation;
-mod stop;
 mod supervise;
-mod timers;
 mod unheeded;

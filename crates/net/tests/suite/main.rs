@@ -7,12 +7,7 @@ mod buffers;
 mod cancel;
 #[path = "../common/mod.rs"]
 mod common;
-mod fd;
 mod frames;
 mod lookup;
 mod record;
-mod serve;
-mod tcp;
-mod udp;
-mod unix;
 mod urgent;

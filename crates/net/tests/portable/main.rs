@@ -1,0 +1,11 @@
+//! Socket tests that also run on other platforms (`cargo xtask platforms`).
+//!
+//! A separate binary, because each platform builds it anew; see [`suite`](../suite/main.rs).
+
+#[path = "../common/mod.rs"]
+mod common;
+mod fd;
+mod serve;
+mod tcp;
+mod udp;
+mod unix;
