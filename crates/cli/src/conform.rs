@@ -40,15 +40,18 @@ pub(crate) fn conform(options: &Conform, out: &mut impl Write) -> io::Result<Exi
     };
     let wanted = |id: &str| options.filter.as_deref().is_none_or(|glob| matches(glob, id));
     let fixtures: Vec<_> = fixtures.into_iter().filter(|fixture| wanted(fixture.stem())).collect();
+    if fixtures.is_empty() {
+        match &options.filter {
+            Some(glob) => complain!("asx: no scenario matches `{glob}`; --list shows all ids"),
+            None => complain!("asx: there are no scenarios (files *.toml) in the folder"),
+        }
+        return Ok(ExitCode::from(2));
+    }
     if options.list {
         for fixture in &fixtures {
             writeln!(out, "{}", fixture.stem())?;
         }
         return Ok(ExitCode::SUCCESS);
-    }
-    if fixtures.is_empty() {
-        complain!("asx: no scenario matches");
-        return Ok(ExitCode::from(2));
     }
     let bar = progress(fixtures.len(), options.json);
     let folder = options.out.as_deref();

@@ -108,7 +108,8 @@ pub(crate) struct Explore {
     resume: Option<std::path::PathBuf>,
     /// Merge files that `--resume` has written, and report their results together.
     #[arg(long, value_name = "FILE", num_args = 1..)]
-    #[arg(conflicts_with_all = ["file", "trace", "report"])]
+    #[arg(conflicts_with_all = ["file", "trace", "report", "shard", "resume", "twice", "strategy"])]
+    #[arg(conflicts_with_all = ["seeds", "jobs", "workers", "expect"])]
     merge: Vec<std::path::PathBuf>,
     #[command(flatten)]
     files: Files,
@@ -189,7 +190,8 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
     let mut runs = 0;
     let mut distinct = 0;
     let mut skipped = 0;
-    let mut failed = Vec::new();
+    let mut failed = 0;
+    let mut failures = Vec::new();
     let mut scenarios = 0;
     let mut fingerprint = 0u64;
     for fixture in corpus() {
@@ -201,34 +203,35 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
                 runs += state.done;
                 distinct += state.distinct.len();
                 fingerprint = fingerprint.wrapping_add(state.fingerprint);
-                failed.extend(state.failures.into_iter().map(|found| (state.id.clone(), found)));
+                failed += state.failed;
+                failures.extend(state.failures.into_iter().map(|found| (state.id.clone(), found)));
             }
         }
     }
     if options.json {
-        let failures: Vec<_> = failed.iter().map(|(id, found)| (id, &found.message)).collect();
+        let failures: Vec<_> = failures.iter().map(|(id, found)| (id, &found.message)).collect();
         let value = serde_json::json!({
             "scenarios": scenarios, "skipped": skipped, "runs": runs, "distinct": distinct,
             "twice": options.twice, "fingerprint": format!("{fingerprint:016x}"),
-            "failures": failures,
+            "failed": failed, "failures": failures,
         });
         writeln!(out, "{value}")?;
     } else {
         let twice = if options.twice { ", each twice" } else { "" };
-        let word = verdict(failed.is_empty());
-        let failing = match failed.len() {
+        let word = verdict(failed == 0);
+        let failing = match failed {
             0 => String::new(),
             count => format!(", {count} failed"),
         };
         writeln!(out, "{word}: {scenarios} scenarios, {runs} runs{twice}{failing}")?;
         writeln!(out, "  {distinct} distinct journals, {skipped} scenarios skipped")?;
         writeln!(out, "  fingerprint {fingerprint:016x}")?;
-        for (id, Found { token, message, .. }) in failed.iter().take(10) {
+        for (id, Found { token, message, .. }) in failures.iter().take(10) {
             writeln!(out, "  {id}: {message}")?;
             writeln!(out, "    {}", COMMAND.text(format!("asx replay {id} {token}")))?;
         }
     }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Runs a scenario under many schedules.
@@ -366,17 +369,17 @@ impl Search<'_> {
         let mut state = self.state();
         state.done += 1;
         state.saw(seed.unwrap_or(0), record.digest);
-        if let Some(message) = failure
-            && state.failures.len() < state::MOST_FAILURES
-        {
-            let token = Token::text(self.scenario, self.setup, &tape.schedule());
-            state.failures.push(Found { seed, token, message });
+        if let Some(message) = failure {
+            state.add_failure(|| {
+                let token = Token::text(self.scenario, self.setup, &tape.schedule());
+                Found { seed, token, message }
+            });
         }
         let rate = state.done as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
         self.bar.set_position(state.done);
         if state.done.is_multiple_of(64) {
             let distinct = state.distinct.len();
-            let failed = state.failures.len();
+            let failed = state.failed;
             self.bar.set_message(format!("{rate:.0}/s, {distinct} distinct, {failed} failed"));
         }
     }

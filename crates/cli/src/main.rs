@@ -175,6 +175,9 @@ fn main() -> ExitCode {
         .unwrap_or_else(|error| error.format(&mut command_line()).exit());
     let wants_object = cli.command.as_ref().is_some_and(Command::wants_object);
     let mut out = output::Output::new();
+    if let Some(Command::Trace { command: trace::Command::Show(_) }) = &cli.command {
+        out.stop_when_closed();
+    }
     let done = match cli.command {
         None => tour::tour(&tour::Tour::default(), &mut out),
         Some(Command::Tour(options)) => tour::tour(&options, &mut out),
@@ -193,7 +196,7 @@ fn main() -> ExitCode {
     let told = if unusable && wants_object { out.complaints() } else { Ok(()) };
     match done.and_then(|code| told.and_then(|()| out.flush()).map(|()| code)) {
         Ok(code) => code,
-        // Nobody reads any more: that is no failure of ours.
+        // The reader of a trace needs no more of it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             complain!("asx: {error}");

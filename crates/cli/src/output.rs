@@ -81,14 +81,40 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// Standard output.
+///
+/// After the reader has closed it, writes are discarded, so that a command still comes to its
+/// verdict and its exit code.
 pub(crate) struct Output {
     out: BufWriter<AutoStream<io::StdoutLock<'static>>>,
     is_used: bool,
+    is_closed: bool,
+    stops_when_closed: bool,
 }
 
 impl Output {
     pub(crate) fn new() -> Output {
-        Output { out: BufWriter::new(AutoStream::auto(io::stdout().lock())), is_used: false }
+        Output {
+            out: BufWriter::new(AutoStream::auto(io::stdout().lock())),
+            is_used: false,
+            is_closed: false,
+            stops_when_closed: false,
+        }
+    }
+
+    /// Returns errors of writes after the reader has closed it, for commands without a verdict.
+    pub(crate) fn stop_when_closed(&mut self) {
+        self.stops_when_closed = true;
+    }
+
+    /// The result of a write, and `discarded` if the reader has closed standard output.
+    fn unless_closed<T>(&mut self, written: io::Result<T>, discarded: T) -> io::Result<T> {
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.stops_when_closed => {
+                self.is_closed = true;
+                Ok(discarded)
+            }
+            written => written,
+        }
     }
 
     /// Writes the errors as a JSON object, unless something else was written.
@@ -104,11 +130,19 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.is_used = true;
-        self.out.write(bytes)
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        let written = self.out.write(bytes);
+        self.unless_closed(written, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        if self.is_closed {
+            return Ok(());
+        }
+        let flushed = self.out.flush();
+        self.unless_closed(flushed, ())
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn scenario(file: &str) -> Option<Arc<Scenario>> {
 fn read(fixture: &Fixture) -> Result<Arc<Scenario>, Vec<SchemaError>> {
     let scenario = parse_str(&fixture.file, &fixture.text).map(Arc::new);
     for error in scenario.as_ref().err().into_iter().flatten() {
-        complain!("{error}");
+        complain!("{}", printable(&error.to_string()));
     }
     scenario
 }

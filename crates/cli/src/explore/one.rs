@@ -114,10 +114,12 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         return Ok(ExitCode::from(2));
     };
     let changes = tape.changes(&record);
+    // It differs from the one that was given if that has no --expect.
+    let own = Token::text(&scenario, token.setup, &token.schedule);
     let run = Failed {
         file: &options.file,
         seed: 0,
-        token: text,
+        token: &own,
         failure: failure.as_deref(),
         changes: &changes,
     };
@@ -143,9 +145,9 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
 
 /// `asx replay TRACE`.
 fn replay_trace(options: &Replay, out: &mut impl Write) -> io::Result<ExitCode> {
-    let Replay { file, setup, files, scenario, json, .. } = options;
-    if setup.workers > 0 || setup.expect || !files.names().is_empty() {
-        complain!("asx: --workers, --expect, --trace and --report need a replay token");
+    let Replay { file, setup, files, scenario, json, verbose, .. } = options;
+    if setup.workers > 0 || setup.expect || *verbose || !files.names().is_empty() {
+        complain!("asx: --workers, --expect, --trace, --report and --verbose need a replay token");
         return Ok(ExitCode::from(2));
     }
     crate::trace::replay(file.as_ref(), scenario.as_deref(), *json, out)

@@ -43,8 +43,8 @@ pub(super) fn write(
 
 /// The first line: the verdict, and how many runs and distinct journals it rests on.
 fn write_verdict(state: &State, out: &mut impl Write) -> io::Result<()> {
-    let State { id, strategy, done, .. } = state;
-    let failed = state.failures.len();
+    let State { id, strategy, done, failed, .. } = state;
+    let failed = *failed;
     let word = verdict(failed == 0);
     let runs = counted(*done, "run");
     let distinct = counted(state.distinct.len(), "distinct journal");
@@ -71,9 +71,14 @@ fn write_failures(state: &State, file: &str, out: &mut impl Write) -> io::Result
         }
     }
     match kinds.len().saturating_sub(SHOWN) {
-        0 => Ok(()),
-        more => writeln!(out, "  {more} more kinds of failure are not shown"),
+        0 => {}
+        more => writeln!(out, "  {more} more kinds of failure are not shown")?,
     }
+    let kept = state.failures.len();
+    if state.failed > kept as u64 {
+        writeln!(out, "  only the first {kept} failures were kept and are counted by kind")?;
+    }
+    Ok(())
 }
 
 /// Notes on the parts that the search did not vary or check.
@@ -96,9 +101,17 @@ fn write_limits(
             "  {note}: nothing to vary: the scenario leaves no choice open on {on}{hint}"
         )?;
     }
+    if state.done > 1 && state.distinct.len() == 1 && !state.exhausted {
+        let hint = if workers == 1 { " or --workers 2" } else { "" };
+        writeln!(out, "  {note}: all runs had the same journal; try --strategy dfs{hint}")?;
+    }
     let expect = &scenario.expect;
-    if !options.setup.expect && expect.line > 0 {
-        writeln!(out, "  {note}: only the laws were checked; --expect also checks [expect]")?;
+    if !options.setup.expect {
+        writeln!(
+            out,
+            "  {note}: only the laws were checked; --expect also checks [expect] and the results \
+             of operations"
+        )?;
     }
     if options.setup.expect && !expect.fingerprints.is_empty() {
         writeln!(

@@ -11,7 +11,7 @@ use asx_kernel::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 /// Failures that are kept.
-pub(super) const MOST_FAILURES: usize = 1000;
+const MOST_FAILURES: usize = 1000;
 /// Journals that are told apart.
 const MOST_DISTINCT: usize = 1 << 20;
 /// Of the file.
@@ -38,6 +38,10 @@ pub(super) struct State {
     /// A hash of which seed had which journal, the same in whatever order they were run.
     #[serde(default)]
     pub(super) fingerprint: u64,
+    /// How many runs failed.
+    #[serde(default)]
+    pub(super) failed: u64,
+    /// The first of the runs that failed.
     pub(super) failures: Vec<Found>,
 }
 
@@ -69,6 +73,7 @@ impl State {
             exhausted: false,
             distinct: BTreeSet::new(),
             fingerprint: 0,
+            failed: 0,
             failures: Vec::new(),
         }
     }
@@ -87,6 +92,14 @@ impl State {
     /// How many seeds are in this part.
     pub(super) fn mine(&self) -> u64 {
         (self.seeds.saturating_sub(self.part)).div_ceil(self.parts.max(1))
+    }
+
+    /// Counts a run that failed, and keeps it if there is room.
+    pub(super) fn add_failure(&mut self, found: impl FnOnce() -> Found) {
+        self.failed += 1;
+        if self.failures.len() < MOST_FAILURES {
+            self.failures.push(found());
+        }
     }
 
     pub(super) fn saw(&mut self, seed: u64, digest: u64) {
@@ -134,7 +147,8 @@ impl State {
         }
         match state.mine() {
             mine if done > mine => Err(damaged(&format!("{done} runs of {mine} are done"))),
-            _ => Ok(state),
+            // Files of earlier versions do not have the number.
+            _ => Ok(State { failed: state.failed.max(state.failures.len() as u64), ..state }),
         }
     }
 
@@ -182,6 +196,7 @@ impl State {
             all.done = all.done.saturating_add(part.done);
             all.distinct.extend(part.distinct);
             all.fingerprint = all.fingerprint.wrapping_add(part.fingerprint);
+            all.failed = all.failed.saturating_add(part.failed);
             all.failures.extend(part.failures);
         }
         all.failures.sort_by_key(|found| found.seed);

@@ -159,8 +159,9 @@ fn write_found(found: &Found, indent: &str, out: &mut impl Write) -> io::Result<
 
 /// The command that replays a schedule of the tour with this program.
 fn command(token: &str) -> String {
-    let program = std::env::args().next().unwrap_or_else(|| "asx".to_owned());
-    format!("{} tour --replay {token}", shell_word(&program))
+    // A path need not be Unicode, which `args` requires.
+    let program = std::env::args_os().next().unwrap_or_else(|| "asx".into());
+    format!("{} tour --replay {token}", shell_word(&program.to_string_lossy()))
 }
 
 /// Finds the bug, and shows it in every way there is.

@@ -50,6 +50,7 @@ Exit status:
 
 Exit status:
   0  the events were shown
+  1  no event matches
   2  the trace cannot be read, or there is no such task or kind of event")]
     Show(Show),
     /// Show where two traces part; what only the host saw does not count.

@@ -15,8 +15,16 @@ pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
         && !EventKind::NAMES.iter().any(|name| is_kind(name, kind))
     {
         let near = suggest::nearest(kind, EventKind::NAMES.iter().copied());
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let hint = match near {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => format!("; the kinds are {}", EventKind::NAMES.join(", ")),
+        };
         return Err(Failed::Input(format!("there is no kind of event `{kind}`{hint}")));
+    }
+    if let (Some(from), Some(to)) = (options.from, options.to)
+        && from > to
+    {
+        return Err(Failed::Input(format!("--from {from} is after --to {to}")));
     }
     if let Some(task) = options.task {
         check_task(&options.file, task)?;
@@ -28,6 +36,7 @@ pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
     let mut names = Names::default();
     // The event the next record comes before.
     let mut due = 0;
+    let mut is_empty = true;
     for record in reader {
         let record = record.map_err(|error| file::unusable(&options.file, &error))?;
         if let Record::Label(label) = &record {
@@ -39,12 +48,19 @@ pub(super) fn show(options: &Show, out: &mut impl Write) -> Done {
         if !options.wants(&record, due) {
             continue;
         }
+        is_empty = false;
         if options.json {
             let line = json_line(&record).map_err(|error| file::unusable(&options.file, &error))?;
             writeln!(out, "{line}")?;
         } else {
             names.write(&record, out)?;
         }
+    }
+    if is_empty && options.is_filtered() {
+        let path = options.file.display().to_string();
+        let last = due.checked_sub(1).map(|last| format!("; its last event is {last}"));
+        complain!("asx: {}: no event matches{}", printable(&path), last.unwrap_or_default());
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -93,6 +109,10 @@ fn check_task(path: &Path, task: u64) -> Result<(), Failed> {
 }
 
 impl Show {
+    fn is_filtered(&self) -> bool {
+        [self.task, self.from, self.to].iter().any(Option::is_some) || self.kind.is_some()
+    }
+
     fn wants(&self, record: &Record, due: u64) -> bool {
         let about_events = self.task.is_some() || self.kind.is_some();
         let ranged = self.from.is_some() || self.to.is_some();

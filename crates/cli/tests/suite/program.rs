@@ -55,7 +55,11 @@ fn conform_filters_lists_and_speaks_json() {
     assert_eq!(run["contract"], "asx-semantics-1");
     assert_eq!(snapshots["tm-same-deadline-001"]["4"], run["runs"][0]["snapshot"]);
     assert!(run["runs"][0]["snapshot"].as_str().is_some_and(|id| id.len() == 16), "{run}");
-    assert_eq!(asx(&["conform", "--filter", "nothing-*"]).status.code(), Some(2));
+    for list in [&[][..], &["--list"]] {
+        let output = asx(&[&["conform", "--filter", "nothing-*"], list].concat());
+        assert_eq!(output.status.code(), Some(2), "{list:?}");
+        assert!(text(&output.stderr).contains("`nothing-*`"), "{}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -236,6 +240,12 @@ fn a_file_that_cannot_be_read_says_where() {
     let told = json["errors"].as_array().expect("a list").iter();
     assert!(told.clone().any(|error| error["line"] == 2 && error["key"] == "op"), "{json}");
     assert!(!json["passed"].as_bool().unwrap_or(true), "{json}");
+    fs::write(&file, "schema = 1\n\"\\u001b[31mx\" = 2\n").expect("written");
+    for command in ["run", "explore"] {
+        let output = asx(&[command, &file.to_string_lossy()]);
+        let said = text(&output.stderr);
+        assert!(said.contains("x.toml:2: \\u{1b}[31mx: ") && !said.contains('\u{1b}'), "{said}");
+    }
 }
 
 #[test]
@@ -274,6 +284,32 @@ fn a_reader_that_goes_away_is_no_failure() {
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("ends");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn reader_that_goes_away_does_not_change_the_verdict() {
+    let folder = Folder::new("program-pipe");
+    let file = folder.join("wrong.toml");
+    fs::write(&file, wrong()).expect("written");
+    // A scenario with an output of several buffers.
+    let long = folder.join("long.toml");
+    let seeds: Vec<u32> = (0..500).collect();
+    fs::write(&long, format!("seeds = {seeds:?}\n{}", wrong())).expect("written");
+    for arguments in [
+        &["run", file.to_str().expect("text")][..],
+        &["run", file.to_str().expect("text"), "--json"],
+        &["run", long.to_str().expect("text"), "--verbose"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_asx"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("asx runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("ends");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", text(&output.stderr));
+    }
 }
 
 /// A scenario whose expectation depends on which of two equals goes first.
@@ -451,6 +487,59 @@ fn replay_token_of_another_or_edited_scenario_is_refused() {
 }
 
 #[test]
+fn replay_token_is_valid_after_bless_adds_expect() {
+    let folder = Folder::new("program-token-bless");
+    let file = folder.join("racy.toml");
+    fs::write(&file, RACY).expect("a file");
+    let (report, _) = explored(&file, &["--expect"]);
+    let token = report["failures"][0]["token"].as_str().expect("a token");
+    let path = file.to_str().expect("text");
+    assert_eq!(asx(&["run", path, "--bless"]).status.code(), Some(0));
+    assert!(fs::read_to_string(&file).expect("text").contains("[expect]"));
+    let again = asx(&["replay", path, token]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again.stderr));
+}
+
+#[test]
+fn explore_counts_failures_that_it_does_not_keep() {
+    let folder = Folder::new("program-many");
+    let file = folder.join("slot.toml");
+    fs::write(&file, format!("{SLOT}[expect]\nnever = [\"sent\"]\n")).expect("a file");
+    let path = file.to_str().expect("text");
+    let state = |part: &str| folder.join(part.replace('/', "-")).display().to_string();
+    let flags = ["--expect", "--strategy", "random", "--seeds", "1203", "--jobs", "2"];
+    let output = asx(&[&["explore", path], &flags[..]].concat());
+    let out = text(&output.stdout);
+    assert!(out.starts_with("FAILED slot in 1203 of 1203 runs (random"), "{out}");
+    assert!(out.contains("only the first 1000 failures were kept"), "{out}");
+    for part in ["0/2", "1/2"] {
+        let state = state(part);
+        let part = ["--shard", part, "--resume", &state];
+        asx(&[&["explore", path], &flags[..], &part].concat());
+    }
+    let merged = asx(&["explore", "--merge", &state("0/2"), &state("1/2"), "--json"]);
+    let merged: serde_json::Value = serde_json::from_slice(&merged.stdout).expect("JSON");
+    assert_eq!((&merged["failed"], &merged["done"]), (&1203.into(), &1203.into()));
+}
+
+#[test]
+fn explore_says_that_only_laws_were_checked_and_that_all_runs_were_alike() {
+    let folder = Folder::new("program-notes");
+    let file = folder.join("racy.toml");
+    // Operations have expectations, although there is no [expect].
+    fs::write(&file, RACY).expect("a file");
+    let path = file.to_str().expect("text");
+    let out = text(&asx(&["explore", path]).stdout);
+    assert!(out.contains("only the laws were checked; --expect also checks"), "{out}");
+    let out = text(&asx(&["explore", path, "--expect"]).stdout);
+    assert!(!out.contains("only the laws"), "{out}");
+    fs::write(&file, GOOD).expect("a file");
+    let out = text(&asx(&["explore", path, "--twice", "--seeds", "9"]).stdout);
+    assert!(out.contains("all runs had the same journal; try --strategy dfs"), "{out}");
+    assert!(out.contains("--workers 2"), "{out}");
+}
+
+#[test]
 fn explore_by_default_runs_every_schedule_of_a_small_scenario_once() {
     const README: &str = include_str!("../../../../README.md");
     let (_, rest) = README.split_once("```toml\n").expect("a scenario");
@@ -509,6 +598,11 @@ fn an_exploration_in_parts_goes_on_and_merges_to_the_whole() {
     let merged: serde_json::Value = serde_json::from_slice(&merged.stdout).expect("JSON");
     for key in ["done", "distinct", "failures"] {
         assert_eq!(merged[key], whole[key], "{key}");
+    }
+    for flags in [&["--expect"][..], &["--workers", "2"], &["--resume", "x"], &["--seeds", "9"]] {
+        // These belong to the searches that are merged.
+        let refused = asx(&[&["explore", "--merge", &first, &second], flags].concat());
+        assert_eq!(refused.status.code(), Some(2), "{flags:?}: {}", text(&refused.stdout));
     }
     let twice = asx(&["explore", "--merge", &first, &first]);
     assert_eq!(twice.status.code(), Some(2), "{}", text(&twice.stderr));
@@ -925,6 +1019,16 @@ fn page_of_a_failing_run_has_its_changes_and_a_command_that_fails_again() {
     let again = in_shell(&folder, command);
     assert_eq!(again.status.code(), Some(1), "{command}: {}", text(&again.stderr));
     assert!(text(&again.stdout).contains(failure["message"].as_str().expect("text")));
+    // A token without --expect, replayed with it.
+    let bare = command.replace(".w2e.", ".w2.");
+    let call = format!("{bare} --expect --trace t.asxt --report page.html");
+    assert_eq!(in_shell(&folder, &call).status.code(), Some(1), "{call}");
+    let of_page = &page_data(&folder.join("page.html"))["failure"]["replay"];
+    assert_eq!(of_page.as_str(), Some(command));
+    assert_eq!(in_shell(&folder, "asx replay t.asxt").status.code(), Some(0));
+    let refused = in_shell(&folder, "asx replay t.asxt --verbose");
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stdout));
+    assert!(text(&refused.stderr).contains("--verbose need a replay token"));
     // A run that fails in the usual order has no changes, and its command fails as well.
     fs::write(folder.join(name), SLOT.to_owned() + "[expect]\nnever = [\"sent\"]\n")
         .expect("a file");

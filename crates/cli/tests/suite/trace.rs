@@ -279,12 +279,23 @@ fn show_accepts_the_last_words_of_a_kind_and_refuses_unknown_tasks() {
     for kind in ["", "_decision", "cision", "nothing"] {
         let why = refused(&["trace", "show", &path, "--kind", kind]);
         assert!(why.contains("there is no kind of event"), "{why}");
+        assert!(why.contains("did you mean `") || why.contains("task_ended"), "{why}");
     }
     for flags in [&[][..], &["--json"]] {
         let why = refused(&[&["trace", "show", &path, "--task", "99"], flags].concat());
         assert!(why.contains("there is no task 99; its tasks are 1 ("), "{why}");
     }
     assert_eq!(said(&["trace", "show", &path, "--task", "1"]).1, Some(0));
+    for flags in [&["--from", "99999"][..], &["--kind", "obligation_resolved"]] {
+        for json in [&[][..], &["--json"]] {
+            let output = asx(&[&["trace", "show", &path], flags, json].concat());
+            assert_eq!(output.status.code(), Some(1), "{flags:?}: {}", text(&output.stdout));
+            let why = text(&output.stderr);
+            assert!(why.contains("no event matches; its last event is "), "{why}");
+        }
+    }
+    let why = refused(&["trace", "show", &path, "--from", "5", "--to", "3"]);
+    assert!(why.contains("--from 5 is after --to 3"), "{why}");
 }
 
 #[test]
