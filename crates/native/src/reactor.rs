@@ -247,11 +247,24 @@ fn bits(event: &Event) -> u32 {
     add(event.is_readable(), READABLE);
     add(event.is_writable(), WRITABLE);
     add(event.is_read_closed(), READ_CLOSED);
-    add(event.is_write_closed(), WRITE_CLOSED);
+    add(event.is_write_closed() && !is_only_error(event), WRITE_CLOSED);
     add(event.is_priority(), URGENT);
     // Whatever is tried next tells what is wrong.
     add(event.is_error(), READABLE | WRITABLE);
     bits
+}
+
+/// Whether the system reports an error of a socket that it has not closed: of an earlier datagram,
+/// for example. mio reports such a socket as closed for writing, but a later write may block.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn is_only_error(event: &Event) -> bool {
+    // A socket that is closed is also reported as closed for reading.
+    event.is_error() && !event.is_read_closed()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn is_only_error(_: &Event) -> bool {
+    false
 }
 
 /// A socket that is registered, until this is dropped.

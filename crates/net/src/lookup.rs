@@ -20,7 +20,7 @@
 //! * When all threads linger, lookups fail with [`TooManyLookups`] instead of waiting behind a
 //!   resolver that does not answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::io::{Error as IoError, ErrorKind};
@@ -279,8 +279,8 @@ static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 struct Pool {
     /// Those that have a thread or wait for one, by name.
     flights: HashMap<Key, Flight>,
-    /// Those that wait for a thread.
-    queue: VecDeque<Key>,
+    /// Those that wait for a thread, by the number of their flight.
+    queue: BTreeMap<u64, Key>,
     next_waiter: u64,
     /// `queued` is not kept up to date here: it is the length of the queue.
     stats: LookupStats,
@@ -319,7 +319,7 @@ impl Pool {
 
     fn fail_queue(&mut self, failure: &Failure) -> Vec<Flight> {
         let keys = std::mem::take(&mut self.queue);
-        let flights: Vec<_> = keys.iter().filter_map(|key| self.flights.remove(key)).collect();
+        let flights: Vec<_> = keys.values().filter_map(|key| self.flights.remove(key)).collect();
         for flight in &flights {
             *lock(&flight.answer) = Some(Err(failure.clone()));
         }
@@ -356,9 +356,12 @@ fn address_of(net: &dyn Net) -> usize {
 
 /// One lookup, and the tasks that wait for it. They are woken when it is dropped.
 struct Flight {
+    /// The number of the first task that waited for it.
+    number: u64,
     /// Present until a thread runs it.
     job: Option<Job>,
-    waiters: Vec<(u64, Waker)>,
+    /// By the numbers of their tasks.
+    waiters: BTreeMap<u64, Waker>,
     /// The number of tasks that wait, including those that have not been polled.
     waiting: usize,
     answer: Arc<Mutex<Option<Answer>>>,
@@ -373,7 +376,7 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.waiters.drain(..).for_each(|(_, waker)| guard::wake(waker));
+        std::mem::take(&mut self.waiters).into_values().for_each(guard::wake);
     }
 }
 
@@ -434,10 +437,15 @@ impl<'a> Lookup<'a> {
             return Lookup { pool, operation, key, id, answer, done: false };
         }
         let answer = Arc::default();
-        let flight =
-            Flight { job: Some(job), waiters: Vec::new(), waiting: 1, answer: Arc::clone(&answer) };
+        let flight = Flight {
+            number: id,
+            job: Some(job),
+            waiters: BTreeMap::new(),
+            waiting: 1,
+            answer: Arc::clone(&answer),
+        };
         flights.insert(key.clone(), flight);
-        queue.push_back(key.clone());
+        queue.insert(id, key.clone());
         let failed = guard.serve_queue(pool, MAX_THREADS);
         drop(guard);
         drop(failed);
@@ -468,10 +476,7 @@ impl Future for Lookup<'_> {
         }
         let id = self.id;
         if let Some(flight) = self.flight(&mut pool) {
-            match flight.waiters.iter_mut().find(|(other, _)| *other == id) {
-                Some((_, old)) => waker = waker.map(|new| std::mem::replace(old, new)),
-                None => flight.waiters.extend(waker.take().map(|waker| (id, waker))),
-            }
+            waker = waker.and_then(|waker| flight.waiters.insert(id, waker));
         }
         // So may dropping one.
         drop(pool);
@@ -488,10 +493,9 @@ impl Drop for Lookup<'_> {
         let mut pool = lock(self.pool);
         let id = self.id;
         let Some(flight) = self.flight(&mut pool) else { return };
-        let own = flight.waiters.iter().position(|(other, _)| *other == id);
-        let waker = own.map(|at| flight.waiters.swap_remove(at));
+        let waker = flight.waiters.remove(&id);
         flight.waiting -= 1;
-        let is_last = flight.waiting == 0;
+        let (number, is_last) = (flight.number, flight.waiting == 0);
         let mut unused = None;
         let mut failed = Vec::new();
         if flight.lingers() {
@@ -499,11 +503,11 @@ impl Drop for Lookup<'_> {
             pool.stats.lingering += 1;
             failed = pool.serve_queue(self.pool, 1);
         } else if is_last {
-            pool.queue.retain(|key| *key != self.key);
+            pool.queue.remove(&number);
             unused = pool.flights.remove(&self.key);
         }
         drop(pool);
-        guard::drop_waker(waker.map(|(_, waker)| waker));
+        guard::drop_waker(waker);
         drop((unused, failed));
     }
 }
@@ -517,8 +521,8 @@ fn serve(at: &'static Mutex<Pool>) {
     loop {
         // A lookup that lingered may have had its place taken by another thread.
         let is_spare = pool.live() > MAX_THREADS;
-        let next = if is_spare { None } else { pool.queue.pop_front() };
-        let Some(key) = next else {
+        let next = if is_spare { None } else { pool.queue.pop_first() };
+        let Some((_, key)) = next else {
             pool.stats.running -= 1;
             return;
         };

@@ -9,8 +9,9 @@ use std::net::Shutdown;
 
 use asx_net::io::Read as _;
 use asx_net::{Cx, SocketBuilder, UnixDatagram, UnixListener, UnixStream, io};
-use asx_runtime::channel;
+use asx_runtime::{channel, join};
 use common::{Directory, cancelled, on_each};
+use futures_lite::future::poll_once;
 use std::time::Duration;
 
 #[test]
@@ -256,6 +257,43 @@ fn a_datagram_can_be_looked_at_and_its_sender_has_a_peer() {
         }
         assert_eq!(one.recv(&cx, &mut buffer).await?, 5);
         io::Result::Ok(())
+    });
+}
+
+/// An error of an earlier peer does not close a socket for datagrams.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn a_send_waits_for_room_after_an_error_was_reported() {
+    on_each(async |cx| {
+        let directory = Directory::new("reported");
+        let path = directory.path("socket");
+        let receiver = UnixDatagram::bind(&cx, &path)?;
+        let (sender, former) = UnixDatagram::pair(&cx)?;
+        let mut buffer = [0; 8];
+        let mut recv = sender.recv(&cx, &mut buffer);
+        assert!(poll_once(&mut recv).await.is_none());
+        // The peer of the sender connects to another socket, and loses a datagram.
+        sender.send(&cx, b"lost").await?;
+        former.connect(&path)?;
+        let io::Error::Io(error) = recv.await.unwrap_err() else { panic!("no cancel") };
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        sender.connect(&path)?;
+        let mut sent = 0_u32;
+        let late = loop {
+            let mut send = sender.send(&cx, b"x");
+            match poll_once(&mut send).await {
+                Some(count) => assert_eq!(count?, 1),
+                // The budget of operations may be used up instead.
+                None if poll_once(&mut send).await.is_none() => break send,
+                None => {}
+            }
+            sent += 1;
+            assert!(sent < 100_000, "the receiver is never full");
+        };
+        let receive = async |cx: &Cx| receiver.recv(cx, &mut [0; 8]).await;
+        let (count, received) = join(&cx, async |_| late.await, receive).await;
+        assert_eq!((count?, received?), (1, 1));
+        Ok(())
     });
 }
 
