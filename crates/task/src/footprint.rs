@@ -93,9 +93,6 @@ impl Object {
     /// One of those that share a name.
     pub const COMMON: Object = Object();
 
-    /// The name that all watched values and broadcasts share.
-    pub const VALUES: Object = Object();
-
     /// A new region.
     #[inline(always)]
     pub(crate) fn region() -> Object {
@@ -686,9 +683,6 @@ mod on {
     impl Object {
         /// One of those that share a name.
         pub const COMMON: Object = Object(0);
-
-        /// The name that all watched values and broadcasts share.
-        pub const VALUES: Object = Object(0x7661_6C75_6573_5F6F);
 
         /// A new region: named as by [`new`](Object::new), and recognisable as one.
         #[inline]
