@@ -17,7 +17,7 @@ pub use on::{
     set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{inspect, is_on, neutrally, pends, read_numbers, set_pause, yields};
+pub(crate) use on::{inspect, is_on, neutrally, observes, pends, read_numbers, set_pause, yields};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -73,6 +73,12 @@ pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub(crate) fn pends() {}
+
+/// Records that the step has checked whether its task is cancelled. Another task may cancel it
+/// before the next operation.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn observes() {}
 
 /// Records that the step reads the state of the whole runtime.
 #[cfg(not(feature = "lab"))]
@@ -588,6 +594,11 @@ mod on {
         fn drop(&mut self) {
             POLL.with(|poll| poll.neutral.set(self.0));
         }
+    }
+
+    #[inline]
+    pub(crate) fn observes() {
+        POLL.with(|poll| poll.touched.set(true));
     }
 
     #[inline]
