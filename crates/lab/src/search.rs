@@ -451,7 +451,9 @@ where
     fn withdraw_if_nothing_is_shared(&mut self) {
         let is_promised = self.check.sharing == Sharing::OfAsx;
         let at_operations = self.proof.is_some_and(|proof| proof.grain == Grain::Operation);
-        if at_operations && !is_promised && self.machine.shares_nothing() {
+        // Disturbances of an earlier round may have shown shared state; these orders did not.
+        let shares_nothing = self.nothing_shared || self.machine.shares_nothing();
+        if at_operations && !is_promised && shares_nothing {
             (self.proof, self.nothing_shared) = (None, true);
         }
     }

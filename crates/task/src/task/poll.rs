@@ -14,7 +14,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
 use crate::cancel::wakers;
-use crate::footprint::{Object, Part};
+use crate::footprint::{self, Object, Part};
 use crate::force::dropping_by_force;
 use crate::region::Region;
 use crate::task::audit::Owner;
@@ -209,6 +209,10 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     }
     if begun.is_cleaning() {
         return if task.consume_natural() { May::Go } else { May::Never };
+    }
+    if task.limits().is_some() {
+        // Tasks with a clone of the context see how many polls are left.
+        footprint::observes();
     }
     match task.limits().map_or(budget::Poll::Taken, |limits| limits.begin_poll()) {
         budget::Poll::Taken => {}
