@@ -298,7 +298,8 @@
 //! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]).
 //!
 //! What goes wrong without anybody having to notice is counted ([`Health`]): cleanup that took too
-//! long and was ended by force, cancels that nobody looks at, panics that went to nobody. On
+//! long and was ended by force, cancels that nobody looks at, panics that went to nobody,
+//! obligations and tracked permits that leaked (with the task that reserved each, and where). On
 //! threads it is also told on the error output, once for each cause, unless `tracing` has a
 //! subscriber that hears of it. A `main` that was told to stop and is ended by force exits with
 //! the status [`ENDED_BY_FORCE`] and a line that names what was ended;
@@ -456,12 +457,12 @@ pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
     AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
     Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,
-    NextChild, NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo,
-    Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError,
-    TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
-    YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race,
-    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join,
-    try_join_all, try_join3, try_join4, wait_errors_into,
+    NextChild, NotReady, Obligation, ObligationError, ObligationInfo, Outcome, Panic, Policy,
+    Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task,
+    TaskBuilder, TaskError, TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError,
+    Why, WorkerMetrics, YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3,
+    join4, race, race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync,
+    try_join, try_join_all, try_join3, try_join4, wait_errors_into,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

@@ -155,6 +155,87 @@ fn what_goes_wrong_unnoticed_is_told_once_for_each_cause() {
 }
 
 #[test]
+fn child_leaks() {
+    if !is_child() {
+        return;
+    }
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let cx = &cx;
+        let settings = cx.scope_with(asx::Policy::CollectAll).name("orders");
+        let ended = settings.run(async |s: Scope<Cancelled>| {
+            for _ in 0..3 {
+                let clerk = s.task("clerk").spawn(async |cx: Cx| {
+                    drop(cx.obligation().expect("the scope is open"));
+                    Ok(())
+                });
+                assert!(clerk.await.is_ok());
+            }
+            assert_eq!(cx.handle().health().leaked_obligations, 0, "the scope is open");
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+        assert_eq!(cx.handle().health().leaked_obligations, 3);
+        let settings = cx.scope_with(asx::Policy::CollectAll);
+        let ended = settings.run(async |s: Scope<Cancelled>| {
+            let (tx, _rx) = channel::session::bounded::<u32>(4);
+            let held = tx.clone();
+            let panicking = s.task("careless").spawn(async move |cx: Cx| {
+                let _permit = held.reserve(&cx).await;
+                if cx.handle().dump().tasks() > 0 {
+                    panic!("not today");
+                }
+                Ok(())
+            });
+            assert!(panicking.await.is_err());
+            assert_eq!(cx.handle().health().leaked_obligations, 4);
+            let forced = s.task("slow").spawn(async move |cx: Cx| {
+                let _permit = tx.reserve(&cx).await;
+                deaf(cx).await
+            });
+            while !cx.handle().dump().to_string().contains("send permit of task") {
+                cx.yield_now().await;
+            }
+            forced.cancel(Why::from("enough").cleanup_time(1.millis()));
+            assert!(forced.await.is_err());
+            let (tx, _rx) = cx.channel::<u32>(4).expect("the scope is open");
+            let tx = tx.tracked();
+            let dropping = s.task("scoped").spawn(async move |cx: Cx| {
+                drop(tx.reserve(&cx).await);
+                Ok(())
+            });
+            assert!(dropping.await.is_err());
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+    });
+    assert_eq!(runtime.metrics().health.leaked_obligations, 6);
+}
+
+#[test]
+fn leaks_are_reported_once_for_each_place_with_owner_and_place() {
+    let output = run("child_leaks");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = told(&output);
+    let count = |parts: &[&str]| {
+        told.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    };
+    let file = concat!(" reserved it at ", file!(), ":");
+    let closed = ", and region r3 \"orders\" closed before it was committed or aborted";
+    assert_eq!(
+        count(&["asx: obligation o1 leaked: task t2 \"clerk\"", file, closed]),
+        1,
+        "{told:#?}"
+    );
+    assert_eq!(count(&["\"clerk\""]), 1, "{told:#?}");
+    let dropped = ", and it was dropped unresolved";
+    let permit = "asx: a send permit leaked: task t";
+    assert_eq!(count(&[permit, " \"careless\"", file, dropped]), 1, "{told:#?}");
+    assert_eq!(count(&["asx: obligation o4 leaked: task t", " \"scoped\"", file, dropped]), 1);
+    assert_eq!(count(&[permit, " \"slow\"", file, dropped]), 1, "{told:#?}");
+}
+
+#[test]
 fn a_context_has_a_handle_that_looks_and_stops() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();

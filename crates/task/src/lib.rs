@@ -43,6 +43,7 @@ pub mod net;
 pub mod operation;
 #[cfg(feature = "lab")]
 pub mod pausing;
+mod permit_record;
 mod pinned;
 mod prim;
 #[doc(hidden)]
@@ -93,7 +94,7 @@ pub use combine::{
     race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
     try_join3, try_join4,
 };
-pub use dump::{Activity, Dump, LockHolder, RegionInfo, TaskInfo};
+pub use dump::{Activity, Dump, LockHolder, ObligationInfo, RegionInfo, TaskInfo};
 pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use handle::{Task, TaskValue};
 pub use local::Local;

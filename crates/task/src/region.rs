@@ -14,6 +14,7 @@ mod described;
 mod discard;
 pub(crate) mod grace;
 mod inline_map;
+pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;

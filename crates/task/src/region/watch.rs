@@ -178,6 +178,7 @@ impl Region {
                 finalizers: inner.word.finalizers(),
                 reason,
                 tasks,
+                obligations: inner.obligations(),
             });
             inner.children()
         });

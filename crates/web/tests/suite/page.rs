@@ -512,6 +512,35 @@ fn the_order_of_polls_is_the_same_whether_steps_are_on_record_or_not() {
     assert_eq!(plain, recorded);
 }
 
+#[test]
+fn leaks_are_counted_and_reported_once_for_each_place() {
+    // As shipped: no journal, no host events.
+    let (page, runtime) = Page::open(Config::default());
+    let program = runtime
+        .start(async |cx: Cx| {
+            for _ in 0..3 {
+                let ended = cx.scope(async |s: Scope<Cancelled>| {
+                    s.task("clerk").spawn(async |cx: Cx| {
+                        drop(cx.obligation().expect("the scope is open"));
+                        Ok(())
+                    });
+                    Ok(())
+                });
+                assert!(ended.await.is_ok());
+            }
+            cx.handle().health().leaked_obligations
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!(value(program.ended()), 3);
+    let reports = page.reports();
+    let [line] = &reports[..] else { panic!("{reports:#?}") };
+    let start =
+        concat!("asx: obligation o1 leaked: task t2 \"clerk\" reserved it at ", file!(), ":");
+    assert!(line.starts_with(start), "{line}");
+    assert!(line.ends_with(", and region r3 closed before it was committed or aborted"), "{line}");
+}
+
 /// Ready work, priorities, deadlines, sleeps and cancels by turns: the lanes fill and empty.
 async fn mixed(cx: &Cx, seen: Rc<RefCell<Vec<u64>>>) {
     let _: Result<(), Cancelled> = cx
