@@ -236,6 +236,50 @@ fn leaks_are_reported_once_for_each_place_with_owner_and_place() {
 }
 
 #[test]
+fn child_not_quiescent() {
+    if !is_child() {
+        return;
+    }
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    thread::scope(|threads| {
+        let program = threads.spawn(|| {
+            runtime.try_block_on(async move |cx: Cx| {
+                cx.scope(async |s: Scope<Cancelled>| {
+                    s.task("stuck").spawn(async move |_cx: Cx| {
+                        begin.send(()).unwrap();
+                        let _ = released.recv();
+                        Ok(())
+                    });
+                    Ok(())
+                })
+                .await
+            })
+        });
+        begun.recv().unwrap();
+        let alive = runtime.shutdown(SHORT).unwrap_err();
+        assert!(alive.to_string().contains("\"stuck\""), "{alive}");
+        assert_eq!(runtime.quiescence().unwrap_err().first().name(), "TASKS_STILL_ACTIVE");
+        release.send(()).unwrap();
+        let _ = program.join().unwrap();
+    });
+    assert!(runtime.quiescence().is_ok());
+}
+
+#[test]
+fn a_shutdown_with_live_tasks_reports_them_once() {
+    let output = run("child_not_quiescent");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = "asx: the runtime was shut down and is not quiescent: TASKS_STILL_ACTIVE (";
+    assert_eq!(text.matches(line).count(), 1, "{text}");
+    assert!(text.contains("REGIONS_NOT_CLOSED (3)\nregion r1 "), "{text}");
+    let is_task = |line: &&str| line.trim().starts_with("task t") && line.contains("\"stuck\"");
+    assert_eq!(text.lines().filter(is_task).count(), 1, "{text}");
+}
+
+#[test]
 fn a_context_has_a_handle_that_looks_and_stops() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();

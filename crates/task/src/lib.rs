@@ -50,6 +50,7 @@ mod prim;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
 mod proceed;
+mod quiescence;
 mod region;
 mod root;
 mod runtime_handle;
@@ -99,6 +100,7 @@ pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;
+pub use quiescence::{ChannelInfo, QuiescenceError, TimerInfo};
 pub use region::grace::Grace;
 pub use region::resources::Obligation;
 pub use region::{Policy, Region};

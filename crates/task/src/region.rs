@@ -453,6 +453,18 @@ impl Region {
         Tree::go_on(self, duty);
     }
 
+    /// [`end`](Region::end) if no task and no region lives inside: for hosts that are dropped and
+    /// run nothing any more.
+    pub fn end_if_empty(self: &Arc<Self>) {
+        let is_empty = {
+            let inner = self.lock();
+            inner.word.live_tasks() == 0 && inner.word.open_children() == 0
+        };
+        if is_empty {
+            self.end();
+        }
+    }
+
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
         self.object.write();

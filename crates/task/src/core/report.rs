@@ -39,6 +39,7 @@ fn describe_leak(region: &Region, leak: &Leak) -> String {
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod on {
     use std::collections::{HashSet, VecDeque};
+    use std::fmt;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::core::Core;
@@ -158,6 +159,21 @@ mod on {
             self.report("leak", &cause, || super::describe_leak(region, leak));
         }
 
+        /// Reports what is alive although the runtime was shut down: as an event of `tracing` if
+        /// that has a subscriber, else to the host. The caller does so once.
+        #[cold]
+        pub fn report_not_quiescent(&self, alive: &dyn fmt::Display) {
+            #[cfg(feature = "tracing")]
+            if is_traced() {
+                tracing::warn!(target: "asx", "the runtime was shut down and is {alive}");
+                return;
+            }
+            if self.host.has_reports() {
+                let text = format!("asx: the runtime was shut down and is {alive}");
+                self.host.report(text.trim_end());
+            }
+        }
+
         /// A task is ended by force; kept for who asks what was.
         pub(crate) fn note_forced(&self, task: &Header) {
             // A job that ends like this never began.
@@ -258,6 +274,9 @@ mod off {
         #[inline(always)] pub(crate) fn note_forced(&self, _: &Header) {}
         #[cfg(loom)]
         #[inline(always)] pub(crate) fn report_leak(&self, _: &Region, _: &Leak) {}
+
+        /// Reports what is alive although the runtime was shut down: not here.
+        #[inline(always)] pub fn report_not_quiescent(&self, _: &dyn std::fmt::Display) {}
 
         /// Tasks that were ended by force since this was asked last: none is known.
         pub fn take_forced(&self) -> Vec<String> { Vec::new() }

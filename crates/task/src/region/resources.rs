@@ -106,6 +106,12 @@ impl Inner {
         reserved.chain(held.permits.values().map(|origin| origin.describe(None))).collect()
     }
 
+    /// The numbers of the region's channels, and the channels.
+    pub(crate) fn channels(&self) -> Vec<(u64, Weak<dyn Scoped>)> {
+        let channels = self.resources.iter().flat_map(|held| held.channels.entries());
+        channels.map(|(id, channel)| (id, channel.clone())).collect()
+    }
+
     /// Takes the leaks that are to be reported, and the function that reports them.
     fn take_leaks(&mut self) -> Option<(Vec<Leak>, Report)> {
         let held = self.resources.as_deref_mut()?;

@@ -94,6 +94,16 @@ impl Region {
         top.clone()
     }
 
+    /// Whether it is the root of its runtime.
+    pub(crate) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.outcome().is_some()
+    }
+
     /// How it has closed.
     pub(crate) fn outcome(&self) -> Option<Severity> {
         let inner = self.lock();
