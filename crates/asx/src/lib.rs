@@ -297,7 +297,7 @@
 //! [`Handle::stop`] begins to end it all. A scope has a name in dumps if it is given one
 //! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]). [`Handle::quiescence`] checks that
 //! nothing is alive, and otherwise returns the codes of the failures and a list of what is
-//! ([`QuiescenceError`]); a runtime that is shut down or dropped while tasks live reports that list.
+//! ([`QuiescenceError`]). A runtime that is shut down or dropped while tasks live reports the list.
 //!
 //! What goes wrong without anybody having to notice is counted ([`Health`]): cleanup that took too
 //! long and was ended by force, cancels that nobody looks at, panics that went to nobody,

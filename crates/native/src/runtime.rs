@@ -362,8 +362,8 @@ impl Runtime {
         self.handle().metrics()
     }
 
-    /// Checks whether nothing is alive; see [`Handle::quiescence`]. Every runtime is quiescent after
-    /// a [`shutdown`](Runtime::shutdown) that succeeded, unless another thread still waits for a
+    /// Checks whether nothing is alive; see [`Handle::quiescence`]. A runtime is quiescent after a
+    /// [`shutdown`](Runtime::shutdown) that succeeded, unless another thread still waits for a
     /// timer. Before that the root region is open.
     ///
     /// # Errors

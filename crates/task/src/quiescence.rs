@@ -21,8 +21,8 @@ use crate::region::resources::{ChannelLoad, Scoped};
 
 /// Why a runtime is not quiescent, and everything in it that is alive.
 ///
-/// [`Handle::quiescence`](crate::Handle::quiescence) returns it. `Display` starts with the codes and
-/// their counts in one line; what is alive follows in the form of a [`Dump`].
+/// [`Handle::quiescence`](crate::Handle::quiescence) returns it. `Display` starts with the codes
+/// and their counts in one line; what is alive follows in the form of a [`Dump`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QuiescenceError {
@@ -30,8 +30,8 @@ pub struct QuiescenceError {
     /// The regions that are not closed, with their live tasks and their obligations. A task that
     /// waits says what for, and where.
     pub dump: Dump,
-    /// The armed timers of tasks and regions, the earliest first. Deadlines and grace periods of the
-    /// runtime itself are not among them.
+    /// The armed timers of tasks and regions, the earliest first. Deadlines and grace periods of
+    /// the runtime itself are not among them.
     pub timers: Vec<TimerInfo>,
     /// The channels of scopes that hold messages or permits.
     pub channels: Vec<ChannelInfo>,
@@ -107,8 +107,8 @@ impl QuiescenceError {
         regions.flat_map(|region| region.tasks.iter().map(|task| (region.id, task)))
     }
 
-    /// The obligations that are not resolved, each with the number of its region. Tracked permits of
-    /// channels without a scope are in the [dump](QuiescenceError::dump) and not here: no region
+    /// The obligations that are not resolved, each with the number of its region. Tracked permits
+    /// of channels without a scope are in the [dump](QuiescenceError::dump) and not here: no region
     /// answers for them.
     pub fn obligations(&self) -> impl Iterator<Item = (u64, &ObligationInfo)> {
         self.dump.regions.iter().flat_map(|region| {

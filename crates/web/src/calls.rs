@@ -21,7 +21,7 @@ pub trait HostCalls: Send + Sync + 'static {
     /// Draws a random number.
     fn entropy(&self) -> u64;
 
-    /// Shows a line to the page's author: a leaked obligation, for example. The runtime reports each
-    /// cause once. By default the line is dropped.
+    /// Shows a line to the page's author: a leaked obligation, for example. The runtime reports
+    /// each cause once. By default the line is dropped.
     fn report(&self, _line: &str) {}
 }

@@ -198,7 +198,7 @@ pub struct Health {
     /// wasm they are not counted.
     pub unheeded_timeouts: u64,
     /// Obligations that leaked: their scope closed before they were committed or aborted. A tracked
-    /// permit (`channel::session`) that was dropped unresolved counts too, if a task has reserved or
+    /// permit (`channel::session`) that was dropped unresolved counts too, if a task reserved or
     /// dropped it.
     pub leaked_obligations: u64,
 }

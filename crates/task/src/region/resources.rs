@@ -383,7 +383,7 @@ fn timer_operation() -> Operation {
 ///
 /// A leak is counted in [`Health::leaked_obligations`](crate::Health::leaked_obligations) and
 /// reported with the task that reserved the obligation and the place: as an event of `tracing` if
-/// that has a subscriber, else once for each place on the error output, or on the console of a page.
+/// that has a subscriber, else once for each place on the error output or on the console of a page.
 /// [Dumps](crate::Dump) list the obligations that are not resolved yet.
 ///
 /// ```
