@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
@@ -12,7 +13,8 @@ use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::Coalesce;
 use asx_runtime::audit::End;
 use asx_runtime::{
-    Core, Dump, Grace, Handle, Limits, Metrics, Recorded, Recording, Region, Settings,
+    Core, Dump, Grace, Handle, Limits, Metrics, QuiescenceError, Recorded, Recording, Region,
+    Settings,
 };
 
 use crate::block_on_slots::BlockOnSlots;
@@ -268,6 +270,7 @@ impl Builder {
             threads: Vec::new(),
             shared: shared.clone(),
             denies_unheeded: self.denies_unheeded,
+            reported_alive: AtomicBool::new(false),
             end_audit: Some(core.audit_end()),
         };
         for worker in workers {
@@ -313,6 +316,8 @@ pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     /// Whether programs fail whose cancels are unheeded.
     pub(crate) denies_unheeded: bool,
+    /// Whether what is alive after a shutdown was reported.
+    reported_alive: AtomicBool,
     /// Checks in an audit build which references are left. Dropped last.
     end_audit: Option<End>,
 }
@@ -357,12 +362,24 @@ impl Runtime {
         self.handle().metrics()
     }
 
+    /// Checks whether nothing is alive; see [`Handle::quiescence`]. A runtime is quiescent after a
+    /// [`shutdown`](Runtime::shutdown) that succeeded, unless another thread still waits for a
+    /// timer. Before that the root region is open.
+    ///
+    /// # Errors
+    /// The failures in the order of the check, and everything that is alive.
+    pub fn quiescence(&self) -> Result<(), QuiescenceError> {
+        self.handle().quiescence()
+    }
+
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
     /// force after `grace.hard` more. It waits no longer than something lives. No program starts
     /// afterwards.
     ///
     /// # Errors
-    /// What still lives a second after that: tasks whose polls do not return.
+    /// What still lives a second after that: tasks whose polls do not return. The runtime also
+    /// reports it, once: as an event of `tracing` if that has a subscriber, else on the error
+    /// output.
     pub fn shutdown(&self, grace: impl Into<Grace>) -> Result<(), Dump> {
         let grace = grace.into();
         self.handle().stop(grace);
@@ -391,7 +408,24 @@ impl Runtime {
                 }
             }
         }
-        if closed { Ok(()) } else { Err(self.dump()) }
+        if closed {
+            return Ok(());
+        }
+        report_alive(&self.root, &self.core, &self.reported_alive);
+        Err(self.dump())
+    }
+}
+
+/// Reports what is alive after a shutdown, if anything is and it was not reported before.
+fn report_alive(root: &Region, core: &Core, reported: &AtomicBool) {
+    if root.is_closed() || reported.load(Relaxed) {
+        return;
+    }
+    if let Err(alive) = root.quiescence()
+        && !reported.swap(true, Relaxed)
+    {
+        // Subscribers of `tracing` may panic.
+        core.contain(|| core.report_not_quiescent(&alive));
     }
 }
 
@@ -437,13 +471,15 @@ impl Wake for Ended {
 /// 3. The threads for blocking jobs are notified and joined.
 /// 4. Queue entries of completed tasks are dropped.
 /// 5. Timers and sockets are closed, which wakes everything that still waits for them.
+/// 6. The root region closes if nothing lives in it. Otherwise what is alive is reported, unless
+///    [`shutdown`](Runtime::shutdown) did that.
 ///
 /// Every step runs even if another one panics. A drop on a thread of this runtime, or of another
 /// one that is being dropped, joins no thread: see `owner.rs`. The threads then end soon
 /// afterwards. Step 4 and step 5 do not rely on the joins.
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let Runtime { core, shared, threads, end_audit, .. } = self;
+        let Runtime { root, core, shared, threads, end_audit, reported_alive, .. } = self;
         let joins = shared.blocking.owner.mark_dropped();
         // Dropping a handle without a join detaches the thread.
         let end = |thread: JoinHandle<()>| {
@@ -458,6 +494,8 @@ impl Drop for Runtime {
         for waker in shared.reactor.close() {
             core.contain(|| waker.wake());
         }
+        core.contain(|| root.end_if_empty());
+        core.contain(|| report_alive(root, core, reported_alive));
         if !joins {
             // The audit expects that no thread of the runtime is left.
             let _unchecked = end_audit.take().map(std::mem::ManuallyDrop::new);

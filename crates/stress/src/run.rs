@@ -86,6 +86,7 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         stale_wakes: _,
         unheeded_cancels: _,
         unheeded_timeouts: _,
+        leaked_obligations: _,
     } = health;
     // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
     // that it counts.

@@ -43,12 +43,14 @@ pub mod net;
 pub mod operation;
 #[cfg(feature = "lab")]
 pub mod pausing;
+mod permit_record;
 mod pinned;
 mod prim;
 #[doc(hidden)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
 mod proceed;
+mod quiescence;
 mod region;
 mod root;
 mod runtime_handle;
@@ -93,11 +95,12 @@ pub use combine::{
     race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
     try_join3, try_join4,
 };
-pub use dump::{Activity, Dump, LockHolder, RegionInfo, TaskInfo};
+pub use dump::{Activity, Dump, LockHolder, ObligationInfo, RegionInfo, TaskInfo};
 pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
 pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;
+pub use quiescence::{ChannelInfo, QuiescenceError, TimerInfo};
 pub use region::grace::Grace;
 pub use region::resources::Obligation;
 pub use region::{Policy, Region};

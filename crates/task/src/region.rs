@@ -14,6 +14,7 @@ mod described;
 mod discard;
 pub(crate) mod grace;
 mod inline_map;
+pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
@@ -450,6 +451,18 @@ impl Region {
         };
         self.object.leave(if duty == Duty::Wait { Leave::Early } else { Leave::AfterAll });
         Tree::go_on(self, duty);
+    }
+
+    /// [`end`](Region::end) if no task and no region lives inside: for hosts that are dropped and
+    /// run nothing any more.
+    pub fn end_if_empty(self: &Arc<Self>) {
+        let is_empty = {
+            let inner = self.lock();
+            inner.word.live_tasks() == 0 && inner.word.open_children() == 0
+        };
+        if is_empty {
+            self.end();
+        }
     }
 
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.

@@ -18,6 +18,8 @@ export interface Capabilities {
   abortController: () => AbortController;
   /** For `fetch` of Rust programs. */
   fetch?: (request: RequestInfo, init?: RequestInit) => Promise<Response>;
+  /** Shows a line to the author of the page. The page's own facilities write it to the console. */
+  report?: (line: string) => void;
 }
 
 /** What can be granted and taken away. */
@@ -226,6 +228,8 @@ export interface RegionInfo {
   reason: string | null;
   /** In the order they were started. */
   tasks: TaskInfo[];
+  /** The obligations of Rust programs that are not resolved, if there are any. */
+  obligations?: { id: number | null; task: number | null; name: string | null; reserved: string }[];
 }
 
 /** What lives, where, and what it waits for. */
@@ -234,6 +238,31 @@ export interface Dump {
   regions: RegionInfo[];
   /** How many timers are armed. */
   timers: number;
+}
+
+/** Why a runtime is not quiescent, in the order of the check. */
+export type QuiescenceCode =
+  /** A task has not ended. */
+  | "TASKS_STILL_ACTIVE"
+  /** An obligation of a Rust program is not resolved. */
+  | "OBLIGATIONS_UNRESOLVED"
+  /** A region is not closed. The root is open until `shutdown` is complete. */
+  | "REGIONS_NOT_CLOSED"
+  /** A timer is armed. */
+  | "TIMERS_PENDING"
+  /** A channel of a scope of a Rust program holds messages or permits. */
+  | "CHANNEL_NOT_DRAINED";
+
+/** What is alive in a runtime that is not quiescent. */
+export interface NotQuiescent {
+  /** The failures in order, with how many things each is about; at least one. */
+  failures: { code: QuiescenceCode; count: number }[];
+  /** The regions that are not closed, with their tasks. */
+  regions: RegionInfo[];
+  /** The armed timers, the earliest first, with whose each is and the milliseconds left. */
+  timers: { task: number | null; region: number | null; due_in: number }[];
+  /** The channels that hold something. */
+  channels: { id: number; region: number; messages: number; permits: number }[];
 }
 
 /** Why a task was cancelled. */
@@ -350,6 +379,8 @@ export class Runtime {
   digest(): string | undefined;
   /** What lives at this moment. */
   dump(): Dump;
+  /** Checks whether nothing is alive: `null`, or the failures and what is alive. */
+  quiescence(): NotQuiescent | null;
   /** Grants what was taken away: what is owed for want of it is done. `CAPABILITY_DENIED` if the
    *  page gave nothing for it at the start. */
   grant(capability: CapabilityName): void;

@@ -162,6 +162,11 @@ export class Runtime {
     return JSON.parse(this.#enter((host) => host.dump()));
   }
 
+  quiescence() {
+    const alive = this.#enter((host) => host.quiescence());
+    return alive === undefined ? null : JSON.parse(alive);
+  }
+
   grant(capability) {
     this.#setGranted(capability, true);
   }
@@ -232,6 +237,7 @@ export class Runtime {
         const port = post(receive);
         return { send: asked("post", (data) => port.send(data)), close: () => port.close() };
       });
+    page.report = (line) => this.#out(() => given.report?.(line));
     page.joined = (fail) => (this.#disconnect = fail);
     page.trapped = (error) => this.#die(error);
     return page;

@@ -139,6 +139,11 @@ impl Host {
         self.runtime.dump().to_json()
     }
 
+    /// What is alive, as JSON; nothing if the runtime is quiescent.
+    pub fn quiescence(&self) -> Option<String> {
+        self.runtime.quiescence().err().map(|alive| alive.to_json())
+    }
+
     /// Grants a capability, or takes it away; an error if there is none of this name.
     pub fn set_granted(&self, name: &str, granted: bool) -> Result<(), JsValue> {
         let unknown =

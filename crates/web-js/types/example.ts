@@ -41,6 +41,7 @@ export async function example(): Promise<number> {
 
   const dump: Dump = asx.dump();
   const names: (string | null)[] = dump.regions.flatMap((region) => region.tasks).map((t) => t.name);
+  const codes: string[] = asx.quiescence()?.failures.map((failure) => failure.code) ?? [];
   const turns: number[] = asx.hostEvents().map((event: HostEvent) => event.host_turn_id);
   const handoff: HostEventName = "scheduler_host_handoff";
   const digest: string | undefined = asx.digest();
@@ -50,5 +51,5 @@ export async function example(): Promise<number> {
   asx.close();
   const trapped: string | null = asx.trapped;
   const said = `${ended}${digest}${trapped}${kind}${both}${handoff}`;
-  return names.length + turns.length + kinds.length + lost + said.length;
+  return names.length + codes.length + turns.length + kinds.length + lost + said.length;
 }

@@ -411,6 +411,32 @@ await withBrowser(async (context) => {
     await page.close();
   });
 
+  await test("the package: quiescence lists what is alive until a shutdown is complete", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const { start } = await import("./pkg/asx.js");
+      const asx = await start();
+      const task = asx.spawn((cx) => cx.sleep(60_000), "sleeper");
+      await until(() => asx.quiescence().timers.length === 1);
+      const alive = asx.quiescence();
+      task.promise.catch(() => {});
+      await asx.shutdown();
+      const after = asx.quiescence();
+      asx.close();
+      return { alive, after };
+    });
+    assert.deepEqual(seen.alive.failures, [
+      { code: "TASKS_STILL_ACTIVE", count: 2 },
+      { code: "REGIONS_NOT_CLOSED", count: seen.alive.regions.length },
+      { code: "TIMERS_PENDING", count: 1 },
+    ]);
+    const tasks = seen.alive.regions.flatMap((region) => region.tasks);
+    assert.ok(tasks.some((task) => task.name === "sleeper"), JSON.stringify(tasks));
+    assert.deepEqual(seen.alive.channels, []);
+    assert.equal(seen.after, null);
+    await page.close();
+  });
+
   await test("the package: names, priorities, deadlines and signals of tasks; bad ones", async () => {
     const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {

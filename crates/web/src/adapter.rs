@@ -517,6 +517,14 @@ unsafe impl Host for Adapter {
         self.lock().queued(lane)
     }
 
+    fn has_reports(&self) -> bool {
+        true
+    }
+
+    fn report(&self, line: &str) {
+        self.calls.report(line);
+    }
+
     fn here(&self) -> Option<u16> {
         (self.owner == this_thread()).then_some(0)
     }

@@ -1,4 +1,4 @@
-//! What the runtime asks of the page: five calls, each behind a capability.
+//! What the runtime asks of the page: five calls, each behind a capability, and reports.
 
 use asx_kernel::pump::HostCall;
 use asx_kernel::time::Time;
@@ -20,4 +20,8 @@ pub trait HostCalls: Send + Sync + 'static {
 
     /// Draws a random number.
     fn entropy(&self) -> u64;
+
+    /// Shows a line to the page's author: a leaked obligation, for example. The runtime reports
+    /// each cause once. By default the line is dropped.
+    fn report(&self, _line: &str) {}
 }

@@ -27,6 +27,7 @@ struct Queues {
     draws: u64,
     /// How often the clock was read, timers set, messages posted: what a page would notice.
     counts: Counts,
+    reports: Vec<String>,
 }
 
 /// How often each facility was used.
@@ -77,6 +78,11 @@ impl Page {
     /// How often each facility was used.
     pub fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    /// The lines that the runtime has reported.
+    pub fn reports(&self) -> Vec<String> {
+        self.lock().reports.clone()
     }
 
     /// How many microtasks and macrotasks wait.
@@ -187,5 +193,9 @@ impl HostCalls for Page {
         queues.counts.entropy += 1;
         queues.draws += 1;
         mix64(queues.draws)
+    }
+
+    fn report(&self, line: &str) {
+        self.lock().reports.push(line.to_owned());
     }
 }

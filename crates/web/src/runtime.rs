@@ -13,7 +13,7 @@ use asx_kernel::pump::{
 };
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dump, Grace, Host, Recorded, Region, Settings};
+use asx_runtime::{Core, Dump, Grace, Host, QuiescenceError, Recorded, Region, Settings};
 
 use crate::adapter::Adapter;
 use crate::calls::HostCalls;
@@ -329,6 +329,16 @@ impl Runtime {
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.inner.root)
+    }
+
+    /// Checks whether nothing is alive: no task, no reserved obligation, no region that is not
+    /// closed, no armed timer, and no channel of a scope with messages or permits. Until a
+    /// [`shutdown`](Runtime::shutdown) is complete the root region is open.
+    ///
+    /// # Errors
+    /// The failures in the order of the check, and everything that is alive.
+    pub fn quiescence(&self) -> Result<(), QuiescenceError> {
+        self.inner.root.quiescence()
     }
 
     /// What was recorded, if anything is.

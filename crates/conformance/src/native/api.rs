@@ -16,8 +16,6 @@ use crate::scenario::{BrowserOp, Checked, Scenario, When};
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
-use asx_kernel::quiescence::Census;
-use asx_kernel::region::RegionState;
 use asx_kernel::session::{LEAK_MESSAGE, PermitState, Resolution};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::task::TaskState;
@@ -436,20 +434,17 @@ impl HostApi for Arc<World> {
     }
 
     fn not_quiescent(&self) -> Vec<Status> {
-        let things = self.things();
-        let live = |entry: &&TaskEntry| entry.probe.state() != TaskState::Completed;
-        let open = |region: &&RegionProbe| region.state() != RegionState::Closed;
-        let outstanding = things.regions.values().map(|region| region.word().outstanding());
-        let holds =
-            |channel: &&ChannelProbe<i64>| channel.look(|law| law.len() + law.reserved()) > 0;
-        let census = Census {
-            tasks: things.tasks.values().filter(live).count(),
-            obligations: outstanding.map(|count| count as usize).sum(),
-            regions: things.regions.values().filter(open).count(),
-            timers: self.core.probe_timers().0,
-            channels: things.channels.values().filter(holds).count(),
+        let public = asx_runtime::Handle::of(self.root.region()).quiescence();
+        let mut codes = public.err().map(|alive| alive.codes()).unwrap_or_default();
+        // Programs cannot make recorded channels without a scope, so only the scenario knows them.
+        let holds = |channel: &ChannelProbe<i64>| {
+            channel.scope().is_none() && channel.look(|law| law.len() + law.reserved()) > 0
         };
-        census.check().err().map(|not| not.all()).unwrap_or_default()
+        let is_listed = codes.contains(&Status::ChannelNotDrained);
+        if !is_listed && self.things().channels.values().any(holds) {
+            codes.push(Status::ChannelNotDrained);
+        }
+        codes
     }
 }
 

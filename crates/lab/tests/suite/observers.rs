@@ -154,6 +154,39 @@ fn handle_dump_sees_which_of_two_tasks_is_left() {
     });
 }
 
+#[test]
+fn handle_quiescence_sees_tasks() {
+    varies(async |cx: Cx| {
+        let handle = cx.handle();
+        let look = async move |_| {
+            let alive = handle.quiescence().expect_err("the program is alive");
+            alive.tasks().count().to_string()
+        };
+        look_during(&cx, async |_| (), look).await
+    });
+}
+
+#[test]
+fn handle_quiescence_and_dump_see_obligations() {
+    for dumps in [false, true] {
+        varies(async move |cx: Cx| {
+            let handle = cx.handle();
+            let owe = async |cx: Cx| {
+                let owed = cx.obligation().expect("the scope is open");
+                cx.yield_now().await;
+                owed.commit().expect("the scope is open");
+            };
+            let look = async move |_| {
+                let alive = handle.quiescence().expect_err("the program is alive");
+                let dump = if dumps { handle.dump() } else { alive.dump };
+                let owed = dump.regions.iter().map(|region| region.obligations.len());
+                owed.sum::<usize>().to_string()
+            };
+            look_during(&cx, owe, look).await
+        });
+    }
+}
+
 /// Returns the waker of a task that has ended.
 async fn stale_waker(cx: &Cx) -> Waker {
     cx.scope(async |s: Scope<Cancelled>| {

@@ -35,7 +35,7 @@ use coarse::Coarse;
 use latency::Latency;
 use limits::{Limits, Quota};
 use metrics::Metrics;
-#[cfg(not(any(loom, target_family = "wasm")))]
+#[cfg(not(loom))]
 use report::Reports;
 use timers::Timers;
 
@@ -197,6 +197,10 @@ pub struct Health {
     /// [`Cx::abandon_on_cancel`](crate::Cx::abandon_on_cancel). Each is counted once. In a page on
     /// wasm they are not counted.
     pub unheeded_timeouts: u64,
+    /// Obligations that leaked: their scope closed before they were committed or aborted. A tracked
+    /// permit (`channel::session`) that was dropped unresolved counts too, if a task reserved or
+    /// dropped it.
+    pub leaked_obligations: u64,
 }
 
 /// What a host decides for its tasks.
@@ -297,10 +301,11 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    leaked_obligations: AtomicU64,
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
     pub(crate) latency: Latency,
-    #[cfg(not(any(loom, target_family = "wasm")))]
+    #[cfg(not(loom))]
     reports: Reports,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
@@ -352,10 +357,11 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            leaked_obligations: AtomicU64::new(0),
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
             latency: Latency::new(settings.cancel_latency),
-            #[cfg(not(any(loom, target_family = "wasm")))]
+            #[cfg(not(loom))]
             reports: Reports::default(),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
@@ -559,7 +565,13 @@ impl Core {
             callback_panics: 0,
             unheeded_cancels: self.latency.count(),
             unheeded_timeouts: self.latency.timeouts(),
+            leaked_obligations: self.leaked_obligations.load(Relaxed),
         }
+    }
+
+    /// An obligation or a tracked permit has leaked.
+    pub(crate) fn obligation_leaked(&self) {
+        self.leaked_obligations.fetch_add(1, Relaxed);
     }
 
     /// A waker outlived its task.

@@ -37,6 +37,7 @@ mod on {
     use crate::core::Core;
     use crate::core::guard;
     use crate::region::Region;
+    use crate::region::origin::{Leak, Origin};
     use crate::task::cell::{Blueprint, Verdict};
 
     /// The span of a region or task; empty if nobody is interested.
@@ -219,12 +220,17 @@ mod on {
             });
         }
 
-        pub(crate) fn leaked(&self, obligations: &[u64]) {
-            for obligation in obligations {
-                self.tell(
-                    || warn!(target: "asx", parent: self.id(), obligation, "obligation leaked"),
+        /// An obligation of the region has leaked.
+        pub(crate) fn leaked(&self, leak: &Leak) {
+            let Leak { id: obligation, origin, .. } = leak;
+            let Origin { task, name, at, .. } = origin;
+            let name = name.as_deref();
+            self.tell(|| {
+                warn!(
+                    target: "asx", parent: self.id(), obligation, task, name, at = %at,
+                    "obligation leaked"
                 );
-            }
+            });
         }
 
         pub(crate) fn soft_stop(&self) {
@@ -247,6 +253,7 @@ mod off {
     use asx_kernel::outcome::Severity;
 
     use crate::region::Region;
+    use crate::region::origin::Leak;
     use crate::task::cell::{Blueprint, Verdict};
 
     #[derive(Default)]
@@ -271,7 +278,7 @@ mod off {
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
-        #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
+        #[inline(always)] pub(crate) fn leaked(&self, _: &Leak) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
         #[inline(always)] pub(crate) fn grace_expired(&self, _: Option<&str>) {}
     }

@@ -25,6 +25,7 @@ export function ofGlobal() {
     microtask: (f) => void done.then(f),
     fetch: (request, init) => g.fetch(request, init),
     abortController: () => new g.AbortController(),
+    report: (line) => g.console.warn(line),
   };
 }
 
@@ -123,6 +124,18 @@ export function connect(handles, called, rang, trapped) {
       }),
     now: () => ask(CLOCK, read, 0),
     entropy: () => ask(ENTROPY, draw, 0n),
+    // A page that cannot be told goes on.
+    report: (line) => {
+      if (closed || asking) return;
+      asking = true;
+      try {
+        handles.report?.(line);
+      } catch {
+        // The runtime does not depend on it.
+      } finally {
+        asking = false;
+      }
+    },
     // From now on nothing of the runtime is called: it is about to be freed.
     close,
   };

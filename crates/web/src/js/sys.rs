@@ -43,6 +43,8 @@ extern "C" {
     #[wasm_bindgen(method)]
     pub(super) fn entropy(this: &Connection) -> u64;
     #[wasm_bindgen(method)]
+    pub(super) fn report(this: &Connection, line: &str);
+    #[wasm_bindgen(method)]
     pub(super) fn broken(this: &Connection) -> i32;
     #[wasm_bindgen(method)]
     pub(super) fn close(this: &Connection);
