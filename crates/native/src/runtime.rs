@@ -7,6 +7,7 @@ use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::Coalesce;
@@ -152,12 +153,50 @@ impl Builder {
         self
     }
 
-    /// How far away a sleep, timeout or tick may be, exactly that far included; any distance unless
-    /// set. One that is further away fails: a task that waits for it is cancelled
-    /// (`ResourceUnavailable`), and [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers
-    /// `TIMER_DURATION_EXCEEDED`. Deadlines of tasks and graces are no timers and are not bounded.
+    /// Sets how far away a sleep, timeout or tick may be, exactly that far included. The default is
+    /// 7 days; `Duration::MAX` removes the limit. A timer that is further away is refused with
+    /// `TIMER_DURATION_EXCEEDED`: [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) returns
+    /// [`TimerError::TooFar`](asx_runtime::TimerError::TooFar). Operations that can only return
+    /// [`Cancelled`](asx_runtime::Cancelled) cancel their task (`ResourceUnavailable`), with that
+    /// error as the [`source`](std::error::Error::source).
+    ///
+    /// Deadlines of tasks and grace periods are not timers and are not limited.
+    ///
+    /// ```
+    /// use asx::{Cx, Runtime, TimerError};
+    /// use std::{error::Error, time::Duration};
+    ///
+    /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    /// let runtime = Runtime::builder().max_timer_duration(30 * DAY).build()?;
+    /// runtime.block_on(async |cx: Cx| {
+    ///     assert!(cx.try_sleep(cx.now() + 30 * DAY).is_ok());
+    ///     assert_eq!(cx.try_sleep(cx.now() + 31 * DAY).err(), Some(TimerError::TooFar));
+    ///     let cancelled = cx.sleep(31 * DAY).await.unwrap_err();
+    ///     let source = cancelled.source().and_then(|error| error.downcast_ref());
+    ///     assert_eq!(source, Some(&TimerError::TooFar));
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn max_timer_duration(mut self, longest: Duration) -> Self {
         self.settings.wheel.max_timer_duration = longest;
+        self
+    }
+
+    /// Sets the range of the timer wheel. The default is 24 hours. Timers at least this far away
+    /// are kept in a heap and move to the wheel when they are in range. The setting affects speed
+    /// only.
+    pub fn max_wheel_duration(mut self, range: Duration) -> Self {
+        self.settings.wheel.max_wheel_duration = range;
+        self
+    }
+
+    /// Sets how long the chain of causes of a cancel may get: the number of links (16 by default)
+    /// and their size in bytes (4096 by default), where a link costs 88 bytes and its message. Both
+    /// count the reason itself, which is always kept. The chain of a reason beyond a limit is cut
+    /// off at the far end, and the last link that is kept says so
+    /// ([`Reason::truncated`](asx_kernel::cancel::Reason::truncated)).
+    pub fn cancel_chain(mut self, depth: usize, bytes: usize) -> Self {
+        self.settings.chain = ChainLimits { depth, bytes };
         self
     }
 

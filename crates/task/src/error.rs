@@ -183,7 +183,7 @@ pub enum TimerError {
     Cancelled,
     /// The deadline, polls or cost of the task are used up.
     BudgetExhausted,
-    /// The time is further away than timers may be.
+    /// The time is further away than the setting `max_timer_duration` allows: 7 days by default.
     TooFar,
     /// There are as many timers as there may be.
     LimitReached,
@@ -209,6 +209,24 @@ impl TimerError {
     }
 }
 
+/// Names the setting.
+pub(crate) const TOO_FAR: &str =
+    "the time is further away than `max_timer_duration` allows, which is 7 days unless set";
+
+impl TimerError {
+    /// The error for the status with which a wait was refused.
+    pub(crate) fn of_refused_wait(status: Status) -> &'static TimerError {
+        match TimerError::new(status) {
+            TimerError::Cancelled => &TimerError::Cancelled,
+            TimerError::BudgetExhausted => &TimerError::BudgetExhausted,
+            TimerError::TooFar => &TimerError::TooFar,
+            TimerError::LimitReached => &TimerError::LimitReached,
+            TimerError::NoClock => &TimerError::NoClock,
+            TimerError::Closed => &TimerError::Closed,
+        }
+    }
+}
+
 impl Coded for TimerError {
     fn status(&self) -> Status {
         match self {
@@ -227,7 +245,7 @@ impl fmt::Display for TimerError {
         f.write_str(match self {
             TimerError::Cancelled => "the task was asked to stop",
             TimerError::BudgetExhausted => "the budget of the task is used up",
-            TimerError::TooFar => "the time is further away than timers may be",
+            TimerError::TooFar => TOO_FAR,
             TimerError::LimitReached => "there are as many timers as there may be",
             TimerError::NoClock => "the host has no clock for this runtime",
             TimerError::Closed => "the runtime is gone",

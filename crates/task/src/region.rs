@@ -49,6 +49,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 use crate::cancel::wakers;
 use crate::core::spans::Span;
 use crate::core::{Core, Health};
+use crate::error::TOO_FAR;
 use crate::footprint::{Leave, Object};
 use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -532,12 +533,19 @@ impl Region {
     #[cold]
     pub(crate) fn refuse_wait(&self, task: &TaskRef, status: Status) -> Arc<Reason> {
         let kind = Kind::ResourceUnavailable;
-        let reason = Arc::new(match status {
+        let reason = match status {
             Status::CapabilityDenied => {
                 self.reason(kind).with_message("clock capability denied to a task's timer")
             }
+            Status::TimerDurationExceeded => {
+                // A page has no room for the sentence.
+                let name = "TIMER_DURATION_EXCEEDED: max_timer_duration";
+                let why = if cfg!(target_family = "wasm") { name } else { TOO_FAR };
+                self.reason(kind).with_message(why)
+            }
             status => self.refused(kind, status),
-        });
+        };
+        let reason = Arc::new(reason.with_refusal(status));
         self.cancel_task(task, &reason, kind.cleanup());
         reason
     }

@@ -207,7 +207,7 @@ pub struct Settings {
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
     pub journal: Option<Recording>,
-    /// How far away timers may be, and how many there may be.
+    /// How far away timers may be (7 days unless set), and how many there may be.
     pub wheel: WheelConfig,
     /// How long chains of causes may get.
     pub chain: ChainLimits,
@@ -227,7 +227,7 @@ impl Default for Settings {
         Settings {
             operations: 128,
             journal: None,
-            wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
+            wheel: WheelConfig::default(),
             chain: ChainLimits::default(),
             cleanup_polls: 0,
             cleanup_time: None,
@@ -327,7 +327,8 @@ impl Core {
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let now = host.now();
         let passes = host.time_passes();
-        let endless = Settings::default().wheel;
+        // Deadlines and graces may be any time away.
+        let endless = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
         let first = || AtomicU64::new(1);
         let core = Arc::new(Core {
             host,

@@ -1,0 +1,36 @@
+//! Limits that a page can set.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use asx_kernel::cancel::ChainLimits;
+use asx_runtime::{Cancelled, Cx, TimerError};
+use asx_web::page::Page;
+use asx_web::{Config, Ended};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How a sleep ends in a page with this configuration.
+fn sleep(config: Config, span: Duration) -> Result<(), Cancelled> {
+    let (page, runtime) = Page::open(config);
+    let program = runtime.start(async move |cx: Cx| cx.sleep(span).await).unwrap();
+    page.run(&runtime);
+    match program.ended() {
+        Some(Ended::Value(slept)) => slept,
+        _ => panic!("the program gave no value"),
+    }
+}
+
+#[test]
+fn timer_beyond_seven_days_is_refused_unless_the_page_allows_it() {
+    assert_eq!(sleep(Config::default(), 7 * DAY), Ok(()));
+    let refused = sleep(Config::default(), 8 * DAY).unwrap_err();
+    let source = refused.source().and_then(|error| error.downcast_ref());
+    assert_eq!(source, Some(&TimerError::TooFar));
+    assert!(refused.to_string().contains("max_timer_duration"), "{refused}");
+    let mut config = Config::default();
+    config.settings.wheel.max_timer_duration = 8 * DAY;
+    config.settings.wheel.max_wheel_duration = DAY / 2;
+    config.settings.chain = ChainLimits { depth: 2, bytes: 4096 };
+    assert_eq!(sleep(config, 8 * DAY), Ok(()));
+}
