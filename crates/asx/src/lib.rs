@@ -454,14 +454,14 @@ pub use asx_native::{
 #[cfg(all(feature = "net", any(unix, windows)))]
 pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
-    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
-    Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,
-    NextChild, NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo,
-    Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError,
-    TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
-    YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race,
-    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join,
-    try_join_all, try_join3, try_join4, wait_errors_into,
+    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelError,
+    CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits,
+    Local, LockHolder, Metrics, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,
+    Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task,
+    TaskBuilder, TaskError, TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError,
+    Why, WorkerMetrics, YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3,
+    join4, race, race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync,
+    try_join, try_join_all, try_join3, try_join4, wait_errors_into,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

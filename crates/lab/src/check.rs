@@ -11,7 +11,7 @@ use std::time::Duration;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::WheelConfig;
-use asx_runtime::Cx;
+use asx_runtime::{Cx, Limits};
 
 use crate::explore::{Points, Schedule, TokenError};
 use crate::failure::Finding;
@@ -175,6 +175,7 @@ pub struct Check<F> {
     pub(crate) tie_break: TieBreak,
     pub(crate) wheel: WheelConfig,
     pub(crate) chain: ChainLimits,
+    pub(crate) limits: Option<Limits>,
 }
 
 /// Checks a program: runs it under many schedules and looks for one that fails.
@@ -227,6 +228,7 @@ where
         tie_break: TieBreak::Fifo,
         wheel: WheelConfig::default(),
         chain: ChainLimits::default(),
+        limits: None,
     }
 }
 
@@ -451,6 +453,37 @@ impl<F> Check<F> {
     pub fn max_timer_duration(mut self, longest: Duration) -> Self {
         self.wheel.max_timer_duration = longest;
         self
+    }
+
+    /// Sets how many sleeps, timeouts and ticks may wait at a time: any number unless set. Whether
+    /// one is refused depends on all tasks, so that the check is [opaque](Check::opaque).
+    pub fn max_timers(mut self, timers: usize) -> Self {
+        self.wheel.limit = timers;
+        self.opaque()
+    }
+
+    /// Sets how many of each thing there may be at a time: any number unless set. Whether something
+    /// is refused depends on all tasks, so that the check is [opaque](Check::opaque).
+    ///
+    /// ```
+    /// use asx::lab::{Grain, check};
+    /// use asx::{CancelError, Cancelled, Cx, Limits};
+    /// let program = check(async |cx: Cx| {
+    ///     cx.scope(async |s| {
+    ///         let tasks = [1, 2].map(|_| s.spawn(async |_cx: Cx| Ok::<_, Cancelled>(())));
+    ///         let answers = tasks.each_ref().map(|task| task.try_cancel("enough"));
+    ///         assert_eq!(answers, [Ok(true), Err(CancelError::LimitReached)]);
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// });
+    /// let limits = Limits { cancel_queue: 1, ..Limits::default() };
+    /// let report = program.limits(limits).grain(Grain::Poll).run();
+    /// assert!(report.failure.is_none(), "{report}");
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self.opaque()
     }
 
     /// Sets the range of the timer wheel: 24 hours unless set. Timers at least this far away wait
@@ -764,6 +797,7 @@ impl<F> Check<F> {
             tie_break: self.tie_break,
             wheel: self.wheel.clone(),
             chain: self.chain,
+            limits: self.limits,
         }
     }
 }

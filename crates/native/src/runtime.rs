@@ -141,8 +141,11 @@ impl Builder {
     }
 
     /// How many of each thing there may be at once; any number unless set. What is refused for that
-    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers), and
-    /// [`Limits::cancel_queue`] refuses nothing here, since a handle's cancel cannot fail.
+    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers).
+    ///
+    /// [`Limits::cancel_queue`] applies to [`Task::try_cancel`](asx_runtime::Task::try_cancel) and
+    /// [`Task::cancel`](asx_runtime::Task::cancel). Cancels by scopes, timeouts, deadlines, failed
+    /// siblings and shutdown are never refused.
     ///
     /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
     /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,

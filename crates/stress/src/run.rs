@@ -84,6 +84,7 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         lost_panics,
         callback_panics,
         stale_wakes: _,
+        refused_cancels: _,
         unheeded_cancels: _,
         unheeded_timeouts: _,
     } = health;

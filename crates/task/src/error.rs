@@ -122,6 +122,42 @@ impl From<SpawnError> for Status {
     }
 }
 
+/// A task was not cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelError {
+    /// As many cancelled tasks are queued as [`Limits::cancel_queue`](crate::Limits::cancel_queue)
+    /// allows.
+    LimitReached,
+}
+
+impl CancelError {
+    pub(crate) fn new(status: Status) -> CancelError {
+        debug_assert_eq!(status, Status::ResourceExhausted, "no answer to a cancel");
+        CancelError::LimitReached
+    }
+}
+
+impl Coded for CancelError {
+    fn status(&self) -> Status {
+        Status::ResourceExhausted
+    }
+}
+
+impl fmt::Display for CancelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the cancel queue is full: `Limits::cancel_queue` is reached")
+    }
+}
+
+impl std::error::Error for CancelError {}
+
+impl From<CancelError> for Status {
+    fn from(error: CancelError) -> Status {
+        error.status()
+    }
+}
+
 /// An obligation was not resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

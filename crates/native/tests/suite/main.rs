@@ -15,6 +15,7 @@ mod finalizers;
 mod governor;
 mod guests;
 mod lanes;
+mod limits;
 mod local;
 mod net;
 mod pinned;

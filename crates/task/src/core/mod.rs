@@ -188,6 +188,9 @@ pub struct Health {
     /// what the runtime drops outside of a poll (futures of tasks that were refused among them),
     /// governors, subscribers of `tracing`. Each was contained where it happened.
     pub callback_panics: u64,
+    /// Calls of [`Task::cancel`](crate::Task::cancel) that
+    /// [`Limits::cancel_queue`](crate::Limits::cancel_queue) refused.
+    pub refused_cancels: u64,
     /// Tasks that were asked to stop and did not look for more polls than
     /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
     /// not counted.
@@ -297,6 +300,7 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    refused_cancels: AtomicU64,
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
     pub(crate) latency: Latency,
@@ -353,6 +357,7 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            refused_cancels: AtomicU64::new(0),
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
             latency: Latency::new(settings.cancel_latency),
@@ -558,6 +563,7 @@ impl Core {
             callback_panics: self.callback_panics.load(Relaxed),
             #[cfg(any(loom, target_family = "wasm"))]
             callback_panics: 0,
+            refused_cancels: self.refused_cancels.load(Relaxed),
             unheeded_cancels: self.latency.count(),
             unheeded_timeouts: self.latency.timeouts(),
         }
@@ -607,6 +613,12 @@ impl Core {
     pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
         self.report_lost_panic();
+    }
+
+    /// A limit refused a cancel by a handle.
+    #[cold]
+    pub(crate) fn cancel_refused(&self) {
+        self.refused_cancels.fetch_add(1, Relaxed);
     }
 
     /// The future of a task that was refused has panicked when it was dropped.

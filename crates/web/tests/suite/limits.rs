@@ -1,10 +1,10 @@
-//! Limits that a page can set.
+//! Limits and orders that a page can set.
 
 use std::error::Error as _;
 use std::time::Duration;
 
 use asx_kernel::cancel::ChainLimits;
-use asx_runtime::{Cancelled, Cx, TimerError};
+use asx_runtime::{CancelError, Cancelled, Cx, Limits, Scope, TimerError};
 use asx_web::page::Page;
 use asx_web::{Config, Ended};
 
@@ -33,4 +33,25 @@ fn timer_beyond_seven_days_is_refused_unless_the_page_allows_it() {
     config.settings.wheel.max_wheel_duration = DAY / 2;
     config.settings.chain = ChainLimits { depth: 2, bytes: 4096 };
     assert_eq!(sleep(config, 8 * DAY), Ok(()));
+}
+
+#[test]
+fn cancel_by_handle_beyond_the_limit_is_refused() {
+    let mut config = Config::default();
+    config.settings.limits = Some(Limits { cancel_queue: 1, ..Limits::default() });
+    let (page, runtime) = Page::open(config);
+    let program = runtime
+        .start(async |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                let [first, second] = [1, 2].map(|_| s.spawn(async |_cx: Cx| Ok(())));
+                let answers = [first.try_cancel("one"), second.try_cancel("two")];
+                Ok((answers, second.cancel("three")))
+            });
+            scope.await.unwrap()
+        })
+        .unwrap();
+    page.run(&runtime);
+    let Some(Ended::Value(answers)) = program.ended() else { panic!("no value") };
+    assert_eq!(answers, ([Ok(true), Err(CancelError::LimitReached)], false));
+    assert_eq!(runtime.root().health().refused_cancels, 1);
 }
