@@ -455,7 +455,7 @@ pub use asx_native::{
 pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
     AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelError,
-    CancelSafe, Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits,
+    CancelSafe, Cancelled, Child, Cx, Dump, FinalizerError, Grace, Group, Handle, Health, Limits,
     Local, LockHolder, Metrics, NextChild, NotReady, Obligation, ObligationError, Outcome, Panic,
     Policy, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task,
     TaskBuilder, TaskError, TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError,

@@ -122,6 +122,56 @@ impl From<SpawnError> for Status {
     }
 }
 
+/// A finalizer was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinalizerError {
+    /// The finalizers of the scope have not begun.
+    NotFinalizing,
+    /// The scope is closed.
+    Closed,
+}
+
+impl FinalizerError {
+    pub(crate) fn new(status: Status) -> FinalizerError {
+        match status {
+            Status::InvalidTransition => FinalizerError::NotFinalizing,
+            status => {
+                debug_assert_eq!(status, Status::RegionClosed, "no answer to a finalizer");
+                FinalizerError::Closed
+            }
+        }
+    }
+}
+
+impl Coded for FinalizerError {
+    fn status(&self) -> Status {
+        match self {
+            FinalizerError::NotFinalizing => Status::InvalidTransition,
+            FinalizerError::Closed => Status::RegionClosed,
+        }
+    }
+}
+
+impl fmt::Display for FinalizerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FinalizerError::NotFinalizing => {
+                "the scope is not running its finalizers: register this one with `Scope::defer`"
+            }
+            FinalizerError::Closed => "the scope is closed",
+        })
+    }
+}
+
+impl std::error::Error for FinalizerError {}
+
+impl From<FinalizerError> for Status {
+    fn from(error: FinalizerError) -> Status {
+        error.status()
+    }
+}
+
 /// A task was not cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -312,6 +362,10 @@ mod tests {
         }
         assert_eq!(SpawnError::new(AffinityViolation), SpawnError::NoSuchWorker);
         assert_eq!(SpawnError::NoSuchWorker.status(), AffinityViolation);
+        for code in [InvalidTransition, RegionClosed] {
+            assert_eq!(FinalizerError::new(code).status(), code);
+        }
+        assert_eq!(CancelError::new(ResourceExhausted).status(), ResourceExhausted);
         for code in [ObligationAlreadyResolved, ObligationLeaked, RegionClosed] {
             assert_eq!(ObligationError::new(code).status(), code);
         }

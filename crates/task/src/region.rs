@@ -367,8 +367,20 @@ impl Region {
         Ok(())
     }
 
+    /// Opens or closes the admission gate.
+    pub(crate) fn set_admission(&self, open: bool) {
+        self.object.write();
+        self.lock().shut = !open;
+    }
+
+    /// Limits how many tasks and regions live inside at a time.
+    pub(crate) fn limit_children(&self, children: u32) {
+        self.lock().max_children = Some(children as usize);
+    }
+
     /// Counts a finalizer that is about to be spawned directly.
     pub(crate) fn count_finalizer(&self) -> Result<(), Status> {
+        self.object.write();
         let mut inner = self.lock();
         inner.admit(Operation::SpawnFinalizer)?;
         inner.word.task_added();

@@ -2,6 +2,7 @@
 //!
 //! One binary: linking a test takes longer than running it.
 
+mod admission;
 mod basic;
 mod blocking;
 mod budget;
