@@ -449,7 +449,8 @@ pub use asx_macros::test;
 #[doc(hidden)]
 pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
-    Adaptive, BlockOnError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View, wait,
+    Adaptive, BlockOnError, BuildError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View,
+    wait,
 };
 #[cfg(all(feature = "net", any(unix, windows)))]
 pub use asx_net::{self as net, io, signal};

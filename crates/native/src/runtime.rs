@@ -126,6 +126,26 @@ impl Builder {
         self
     }
 
+    /// Orders tasks of the same lane and priority, or of the same deadline, by their ids instead of
+    /// by the time they became runnable: the order (lane, deadline, task id, sequence). It needs a
+    /// runtime with one worker, since several workers take from separate queues.
+    ///
+    /// [`build`](Builder::build) refuses the setting for more workers with
+    /// [`BuildError::TaskKeyOrder`].
+    ///
+    /// ```
+    /// use asx::{BuildError, Runtime};
+    ///
+    /// assert!(Runtime::builder().current_thread().task_key_order().build().is_ok());
+    /// let error = Runtime::builder().workers(2).task_key_order().build().unwrap_err();
+    /// let typed = error.get_ref().and_then(|error| error.downcast_ref());
+    /// assert_eq!(typed, Some(&BuildError::TaskKeyOrder { workers: 2 }));
+    /// ```
+    pub fn task_key_order(mut self) -> Self {
+        self.rules.tie_break = TieBreak::TaskKey;
+        self
+    }
+
     /// How many tasks that are being cancelled go in a row while other work waits; 16 unless set.
     pub fn cancel_streak_limit(mut self, limit: u32) -> Self {
         self.rules.cancel_streak_limit = limit;
@@ -279,11 +299,12 @@ impl Builder {
     }
 
     /// Starts the threads.
+    ///
+    /// # Errors
+    /// The error of the system if a thread cannot be started. `InvalidInput` with a [`BuildError`]
+    /// inside if settings contradict each other.
     pub fn build(self) -> io::Result<Runtime> {
-        if self.name.contains('\0') {
-            let what = "the name of a runtime's threads has a zero byte in it";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
+        self.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::of(self.workers);
@@ -320,6 +341,48 @@ impl Builder {
         Ok(runtime)
     }
 }
+
+impl Builder {
+    fn check(&self) -> Result<(), BuildError> {
+        if self.name.contains('\0') {
+            return Err(BuildError::ThreadName);
+        }
+        let workers = self.workers;
+        if self.rules.tie_break == TieBreak::TaskKey && workers > 1 {
+            return Err(BuildError::TaskKeyOrder { workers });
+        }
+        Ok(())
+    }
+}
+
+/// Settings of a [`Builder`] that do not make a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The name of the threads contains a zero byte.
+    ThreadName,
+    /// [`task_key_order`](Builder::task_key_order) with several workers.
+    TaskKeyOrder {
+        /// How many workers were set.
+        workers: usize,
+    },
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BuildError::ThreadName => {
+                f.write_str("the name of a runtime's threads has a zero byte in it")
+            }
+            BuildError::TaskKeyOrder { workers } => write!(
+                f,
+                "`task_key_order` needs one worker, and the builder has {workers}: set `workers(1)`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,10 +1,13 @@
 //! Limits and orders that a page can set.
 
+use std::cell::RefCell;
 use std::error::Error as _;
+use std::rc::Rc;
 use std::time::Duration;
 
 use asx_kernel::cancel::ChainLimits;
-use asx_runtime::{CancelError, Cancelled, Cx, Limits, Scope, TimerError};
+use asx_kernel::lanes::TieBreak;
+use asx_runtime::{CancelError, Cancelled, Cx, Limits, Scope, TimerError, channel};
 use asx_web::page::Page;
 use asx_web::{Config, Ended};
 
@@ -54,4 +57,43 @@ fn cancel_by_handle_beyond_the_limit_is_refused() {
     let Some(Ended::Value(answers)) = program.ended() else { panic!("no value") };
     assert_eq!(answers, ([Ok(true), Err(CancelError::LimitReached)], false));
     assert_eq!(runtime.root().health().refused_cancels, 1);
+}
+
+/// Tasks that become runnable against the order of their ids: in which order they run.
+fn order_of_wakes(tie_break: TieBreak) -> Vec<usize> {
+    let mut config = Config::default();
+    config.scheduler.tie_break = tie_break;
+    let (page, runtime) = Page::open(config);
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let ran = log.clone();
+    let program = runtime
+        .start(async move |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                let mut wakes = Vec::new();
+                for n in 0..4 {
+                    let (wake, mut woken) = channel::oneshot();
+                    wakes.push(wake);
+                    let ran = ran.clone();
+                    s.spawn_local(async move |cx: Cx| {
+                        woken.recv(&cx).await.unwrap();
+                        ran.borrow_mut().push(n);
+                        Ok(())
+                    });
+                }
+                cx.yield_now().await;
+                wakes.into_iter().rev().for_each(|wake| wake.send(()).unwrap());
+                Ok(())
+            });
+            scope.await.unwrap();
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert!(program.is_over());
+    log.take()
+}
+
+#[test]
+fn task_key_order_runs_equal_tasks_by_their_ids() {
+    assert_eq!(order_of_wakes(TieBreak::Fifo), [3, 2, 1, 0]);
+    assert_eq!(order_of_wakes(TieBreak::TaskKey), [0, 1, 2, 3]);
 }
