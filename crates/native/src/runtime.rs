@@ -48,7 +48,7 @@ impl Default for Builder {
             workers,
             name: "asx".into(),
             blocking_threads: 512,
-            settings: Settings::default(),
+            settings: Settings { long_poll: Some(LONG_POLL), ..Settings::default() },
             cleanup_polls: None,
             cleanup_time: None,
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
@@ -273,15 +273,50 @@ impl Builder {
     /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
     /// unless set, `None` or more than 65 533 for any number. A task that takes more is counted
     /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
-    /// `tracing`, once. It goes on all the same. A poll that does not return is not counted.
+    /// `tracing`, once. It goes on all the same. A poll that does not return is found by
+    /// [`long_poll`](Builder::long_poll).
     pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
         self.settings.cancel_latency = polls;
         self
     }
 
+    /// Sets how long a task that was cancelled may stay inside one poll without observing it: 1
+    /// second by default, `None` for any time. A longer poll is counted in
+    /// [`Health::long_polls`](asx_runtime::Health::long_polls) and reported once for each task, by
+    /// `tracing` or on the error output. The task continues.
+    ///
+    /// Another worker finds such a poll while it goes on. With one worker it is found when it ends,
+    /// if it began after the cancel.
+    ///
+    /// ```
+    /// use asx::{Cancelled, Cx, Runtime, Scope};
+    /// use std::time::Duration;
+    ///
+    /// let limit = Duration::from_millis(5);
+    /// let runtime = Runtime::builder().workers(1).long_poll(Some(limit)).build()?;
+    /// let _ = runtime.block_on(async |cx: Cx| {
+    ///     cx.scope(async |s: Scope<Cancelled>| {
+    ///         let busy = s.task("busy").spawn(async move |_cx: Cx| {
+    ///             std::thread::sleep(3 * limit); // a loop that does not look
+    ///             Ok(())
+    ///         });
+    ///         busy.cancel("enough");
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// });
+    /// assert_eq!(runtime.metrics().health.long_polls, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn long_poll(mut self, limit: Option<Duration>) -> Self {
+        self.settings.long_poll = limit;
+        self
+    }
+
     /// Has programs fail whose cancels are unheeded, for tests: once everything has ended,
     /// [`block_on`](Runtime::block_on) panics instead of giving its value, and names the first task
-    /// that took more polls than [it may](Builder::cancel_latency). Of several programs at a time,
+    /// that took more polls than [it may](Builder::cancel_latency) or a
+    /// [longer poll](Builder::long_poll). Of several programs at a time,
     /// the first that ends is told.
     pub fn deny_unheeded_cancels(mut self) -> Self {
         self.denies_unheeded = true;
@@ -502,6 +537,9 @@ impl Runtime {
 
 /// How long a shield hides a cancel unless set.
 const CLEANUP_TIME: Duration = Duration::from_secs(30);
+
+/// How long a poll may take after its task was cancelled, unless set.
+const LONG_POLL: Duration = Duration::from_secs(1);
 
 /// Beyond its grace, how long a shutdown waits for polls that do not return.
 const STUCK: Duration = Duration::from_secs(1);

@@ -87,6 +87,7 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         refused_cancels: _,
         unheeded_cancels: _,
         unheeded_timeouts: _,
+        long_polls: _,
     } = health;
     // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
     // that it counts.

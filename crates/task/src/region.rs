@@ -55,6 +55,8 @@ use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::spinlock::SpinLock;
 use crate::task::audit::{HomeBooks, Members, Owner, Seal};
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::task::cell::Activity;
 use crate::task::cell::{Header, Requested, Runnable, TaskRef};
 use crate::task::outcome::Cancelled;
 use completion_buffer::CompletionBuffer;
@@ -706,6 +708,10 @@ unsafe fn request(
         return (false, None);
     };
     let first = effect == TaskEffect::Requested;
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    if first && header.word.load().activity() == Activity::Running {
+        header.region.core.watch_running(header, reason.timestamp);
+    }
     if moved {
         let lane = if first { header.own_lane() } else { Lane::Cancel };
         header.region.core.host.dead_entries(lane, 1);

@@ -6,6 +6,8 @@ mod journal;
 pub(crate) mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub(crate) mod limits;
+#[cfg(not(any(loom, target_family = "wasm")))]
+mod long_poll;
 pub(crate) mod metrics;
 mod report;
 pub(crate) mod spans;
@@ -195,6 +197,9 @@ pub struct Health {
     /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
     /// not counted.
     pub unheeded_cancels: u64,
+    /// Tasks that were cancelled and stayed inside one poll for longer than
+    /// [allowed](Settings::long_poll) without observing it. Each is counted once.
+    pub long_polls: u64,
     /// Timeouts that were over for a second without anything inside having looked for a cancel:
     /// mostly around futures of other crates, for which there is
     /// [`Cx::abandon_on_cancel`](crate::Cx::abandon_on_cancel). Each is counted once. In a page on
@@ -221,6 +226,10 @@ pub struct Settings {
     /// How many polls a task may take from when it is asked to stop to where it sees that, before
     /// it counts as [unheeding](Health::unheeded_cancels); `None`, or more than 65 533: any number.
     pub cancel_latency: Option<u16>,
+    /// How long a poll may take after its task was cancelled, if it does not observe that, before
+    /// it counts as [too long](Health::long_polls); `None`: any time. In a page on wasm polls are
+    /// not timed.
+    pub long_poll: Option<Duration>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -235,6 +244,7 @@ impl Default for Settings {
             cleanup_polls: 0,
             cleanup_time: None,
             cancel_latency: Some(1000),
+            long_poll: None,
             limits: None,
         }
     }
@@ -305,6 +315,8 @@ pub struct Core {
     callback_panics: AtomicU64,
     pub(crate) latency: Latency,
     #[cfg(not(any(loom, target_family = "wasm")))]
+    long_polls: long_poll::LongPolls,
+    #[cfg(not(any(loom, target_family = "wasm")))]
     reports: Reports,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
@@ -362,6 +374,8 @@ impl Core {
             callback_panics: AtomicU64::new(0),
             latency: Latency::new(settings.cancel_latency),
             #[cfg(not(any(loom, target_family = "wasm")))]
+            long_polls: long_poll::LongPolls::new(settings.long_poll),
+            #[cfg(not(any(loom, target_family = "wasm")))]
             reports: Reports::default(),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
@@ -410,6 +424,8 @@ impl Core {
         while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);
         }
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        self.check_long_polls(now);
         fired
     }
 
@@ -432,10 +448,15 @@ impl Core {
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
     pub fn next_timer(&self) -> Option<Time> {
-        match (self.timers.next(), self.alarms.next()) {
+        let next = match (self.timers.next(), self.alarms.next()) {
             (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
             (timer, alarm) => timer.or(alarm),
+        };
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        if let Some(check) = self.long_polls.next() {
+            return Some(next.map_or(check, |next| next.min(check)));
         }
+        next
     }
 
     /// [`next_timer`](Core::next_timer), exactly: that may be too early after a cancel.
@@ -565,6 +586,10 @@ impl Core {
             callback_panics: 0,
             refused_cancels: self.refused_cancels.load(Relaxed),
             unheeded_cancels: self.latency.count(),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            long_polls: self.long_polls.count(),
+            #[cfg(any(loom, target_family = "wasm"))]
+            long_polls: 0,
             unheeded_timeouts: self.latency.timeouts(),
         }
     }

@@ -188,6 +188,15 @@ impl Header {
         })
     }
 
+    /// Whether the task is reported as unheeding for the first time. Its polls are not counted
+    /// afterwards.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn is_first_unheeded(&self) -> bool {
+        let before =
+            self.with_cancel(|_, allowance| std::mem::replace(&mut allowance.natural, u16::MAX));
+        before != u16::MAX
+    }
+
     /// Takes one poll from what cleanup after an end without a cancel is allowed, as
     /// [`consume_cleanup`](Header::consume_cleanup) does.
     pub(crate) fn consume_natural(&self) -> bool {
