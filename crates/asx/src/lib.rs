@@ -452,19 +452,21 @@ pub use asx_macros::test;
 #[doc(hidden)]
 pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
-    Adaptive, BlockOnError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View, wait,
+    Adaptive, BlockOnError, BuildError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View,
+    wait,
 };
 #[cfg(all(feature = "net", any(unix, windows)))]
 pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
-    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
-    Cancelled, ChannelInfo, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local,
-    LockHolder, Metrics, NextChild, NotReady, Obligation, ObligationError, ObligationInfo, Outcome,
-    Panic, Policy, QuiescenceError, Ready, RegionInfo, Restart, Scope, ScopeBuilder, SpawnError,
-    Starting, Stopping, Task, TaskBuilder, TaskError, TaskInfo, TaskValue, TimerError, TimerInfo,
-    Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics, YieldNow, assume_cancel_safe, channel,
-    group, hedge, join, join_all, join3, join4, race, race_all, race_ok, race_ok_all, race3, race4,
-    retry, retry_if, select, sync, try_join, try_join_all, try_join3, try_join4, wait_errors_into,
+    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelError,
+    CancelSafe, Cancelled, ChannelInfo, Child, Cx, Dump, FinalizerError, Grace, Group, Handle,
+    Health, Limits, Local, LockHolder, Metrics, NextChild, NotReady, Obligation, ObligationError,
+    ObligationInfo, Outcome, Panic, Policy, QuiescenceError, Ready, RegionInfo, Restart, Scope,
+    ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError, TaskInfo,
+    TaskValue, TimerError, TimerInfo, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
+    YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race,
+    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join,
+    try_join_all, try_join3, try_join4, wait_errors_into,
 };
 
 /// Tests under every schedule: what [`test`](macro@test) is made of.

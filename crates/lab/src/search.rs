@@ -1016,7 +1016,9 @@ fn is_random(how: How) -> bool {
 fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {
     // As on threads, a poll completes a limited number of operations: whoever does more than that
     // while it waits for others to go on does let them.
-    let settings = Settings { journal, ..Settings::default() };
+    let wheel = check.wheel.clone();
+    let Check { chain, limits, .. } = *check;
+    let settings = Settings { journal, wheel, chain, limits, ..Settings::default() };
     let machine = Machine::new(check.name.as_deref().unwrap_or("a check"), settings);
     machine.set_names(check.names.clone());
     machine

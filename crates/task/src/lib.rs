@@ -96,7 +96,9 @@ pub use combine::{
     try_join3, try_join4,
 };
 pub use dump::{Activity, Dump, LockHolder, ObligationInfo, RegionInfo, TaskInfo};
-pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
+pub use error::{
+    AdmissionError, CancelError, FinalizerError, ObligationError, SpawnError, TimerError,
+};
 pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;

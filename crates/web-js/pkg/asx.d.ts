@@ -45,6 +45,19 @@ export interface Options {
   sliceMs?: number;
   /** How many events are retained, up to 2^24: 0, and nothing is recorded, unless given. */
   journal?: number;
+  /** Milliseconds, from 0: a longer sleep rejects with `Cancelled`, whose message names
+   *  `max_timer_duration`. 7 days unless given, `Infinity` for no limit. */
+  maxTimerMs?: number;
+  /** Milliseconds, from 0: longer timers wait in a heap instead of the timer wheel, which affects
+   *  speed only. 24 hours unless given. */
+  maxWheelMs?: number;
+  /** How many links the chain of causes of a cancel has at most: 16 unless given. */
+  causeDepth?: number;
+  /** How many bytes it has at most, 88 and the message for each link: 4096 unless given. */
+  causeBytes?: number;
+  /** Which of several tasks of the same lane and priority runs first: the one that has waited
+   *  longest, unless this is `"taskKey"`, which orders them by their numbers. */
+  tieBreak?: "fifo" | "taskKey";
   /** Where the WebAssembly file is, if not beside this module. Of the first start that succeeds. */
   module?: string | URL | Response | BufferSource | WebAssembly.Module;
 }

@@ -118,10 +118,10 @@ export class Runtime {
       end: (slot, stopped) => this.#out(() => this.#end(this.#records[slot], stopped)),
       closed: () => this.#over?.resolve(),
     };
-    const { burst, sliceMs, journal } = settings;
+    const { burst, sliceMs, journal, limits, taskKey } = settings;
     let failed;
     try {
-      this.#host = new Host(this.#pageOf(given), hooks, burst, sliceMs, journal);
+      this.#host = new Host(this.#pageOf(given), hooks, burst, sliceMs, journal, limits, taskKey);
       failed = this.#host.trapped() === undefined ? undefined : this.#thrown;
       this.#does.region = this.#host.region();
     } catch (error) {

@@ -33,13 +33,33 @@ const isObject = (value) => typeof value === "object" && value !== null;
 export function settingsOf(options) {
   if (!isObject(options)) throw invalid("options: not an object");
   const { capabilities, burst = 256, sliceMs = 4, journal = 0, module } = options;
+  const { limits, taskKey } = limitsOf(options);
   count(burst, "burst", 1, 2 ** 32 - 1);
   count(journal, "journal", 0, 2 ** 24);
   if (!(typeof sliceMs === "number" && sliceMs > 0)) {
     throw invalid("sliceMs: not a number of milliseconds above 0");
   }
   if (capabilities !== undefined) checkCapabilities(capabilities);
-  return { capabilities, burst, sliceMs, journal, module };
+  return { capabilities, burst, sliceMs, journal, limits, taskKey, module };
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Limits of timers and chains of causes as the module takes them, and the order of equal tasks. */
+function limitsOf(options) {
+  const { maxTimerMs = 7 * DAY_MS, maxWheelMs = DAY_MS } = options;
+  const { causeDepth = 16, causeBytes = 4096, tieBreak = "fifo" } = options;
+  for (const [name, ms] of Object.entries({ maxTimerMs, maxWheelMs })) {
+    const valid = typeof ms === "number" && ms >= 0;
+    if (!valid) throw invalid(`${name}: not a number of milliseconds from 0, nor Infinity`);
+  }
+  count(causeDepth, "causeDepth", 1, 2 ** 32 - 1);
+  count(causeBytes, "causeBytes", 0, 2 ** 32 - 1);
+  if (tieBreak !== "fifo" && tieBreak !== "taskKey") {
+    throw invalid('tieBreak: neither "fifo" nor "taskKey"');
+  }
+  const limits = Float64Array.of(maxTimerMs, maxWheelMs, causeDepth, causeBytes);
+  return { limits, taskKey: tieBreak === "taskKey" };
 }
 
 /** What no runtime of this package does without; the rest is denied if it is missing. */

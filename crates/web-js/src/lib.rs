@@ -13,8 +13,9 @@ pub mod memory;
 pub mod tasks;
 
 use asx_kernel::budget::Budget;
-use asx_kernel::cancel::Kind;
+use asx_kernel::cancel::{ChainLimits, Kind};
 use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::TieBreak;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
 use asx_runtime::hosted::HostRegion;
@@ -45,7 +46,9 @@ pub struct Host {
 #[wasm_bindgen]
 impl Host {
     /// A runtime over these handles. `slice_ms`: infinite for none. `journal`: how many events are
-    /// retained, 0 for none.
+    /// retained, 0 for none. `limits`: the longest timer and the range of the timer wheel in
+    /// milliseconds, then links and bytes of a chain of causes. `task_key`: equals run in the order
+    /// of their numbers.
     #[wasm_bindgen(constructor)]
     pub fn new(
         handles: JsValue,
@@ -53,8 +56,18 @@ impl Host {
         burst: u32,
         slice_ms: f64,
         journal: usize,
+        limits: &[f64],
+        task_key: bool,
     ) -> Result<Host, JsValue> {
         let mut config = Config::default();
+        if let [timer_ms, wheel_ms, depth, bytes] = *limits {
+            config.settings.wheel.max_timer_duration = millis(timer_ms);
+            config.settings.wheel.max_wheel_duration = millis(wheel_ms);
+            config.settings.chain = ChainLimits { depth: depth as usize, bytes: bytes as usize };
+        }
+        if task_key {
+            config.scheduler.tie_break = TieBreak::TaskKey;
+        }
         config.pump.microtask_burst_limit = burst;
         config.pump.burst_time_limit = slice_ms.is_finite().then(|| millis(slice_ms));
         if journal > 0 {

@@ -5,7 +5,7 @@ import type { CancelError, CancelKind, Context, Dump, HostEvent, HostEventName, 
 import type { JournalGap, Runtime, Task, TaskOptions } from "asx-web";
 
 export async function example(): Promise<number> {
-  const asx: Runtime = await start({ journal: 1000, burst: 64, sliceMs: 2 });
+  const asx: Runtime = await start({ journal: 1000, burst: 64, sliceMs: 2, maxTimerMs: 1000, tieBreak: "taskKey" });
   const kinds: string[] = [];
   let lost = 0;
   const stop: () => void = asx.subscribe((event: JournalEvent | JournalGap) => {

@@ -448,6 +448,8 @@ export async function pack(context, test) {
       const bad = [
         { burst: "many" }, { burst: 0 }, { burst: 1.5 }, { burst: NaN }, { burst: -1 }, { burst: 2 ** 32 },
         { sliceMs: "4" }, { sliceMs: NaN }, { sliceMs: 0 }, { sliceMs: -4 },
+        { maxTimerMs: -1 }, { maxTimerMs: NaN }, { maxWheelMs: "1 d" }, { causeDepth: 0 },
+        { causeBytes: 1.5 }, { tieBreak: "random" },
         { journal: "all" }, { journal: -1 }, { journal: 0.5 }, { journal: Infinity },
         { capabilities: {} }, { capabilities: 5 }, { capabilities: { ...handles(), clock: 5 } },
         { capabilities: { ...handles(), timer: {} } }, { capabilities: { ...handles(), microtask: undefined } },

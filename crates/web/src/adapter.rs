@@ -456,7 +456,7 @@ impl State {
     fn enqueue(&mut self, entry: Runnable, source: Source) {
         self.in_lanes = true;
         let place = entry.place();
-        self.scheduler.enqueue_in_order(source, place, Entry(entry), false);
+        self.scheduler.enqueue(source, place, Entry(entry), false);
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {

@@ -146,7 +146,8 @@ impl HostApi for Arc<World> {
         let region = self.region(region)?;
         match op {
             RegionOp::End => region.end(),
-            RegionOp::Gate(open) => region.set_admission(open),
+            RegionOp::Gate(true) => scope_of(&region).open_admission(),
+            RegionOp::Gate(false) => scope_of(&region).close_admission(),
             RegionOp::Move(to) => region.word().check(to)?,
             RegionOp::UseStorage(_) | RegionOp::Release => return Err(Status::Internal),
         }

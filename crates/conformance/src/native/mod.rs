@@ -108,8 +108,10 @@ impl Host for Native {
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
-        if scenario.config.tie_break.0 == TieBreak::TaskKey && self.oracle.is_none() {
-            return Err("its queues are first in, first out: task keys order the lab's".to_owned());
+        let workers = if self.workers == 0 { scenario.config.workers } else { self.workers };
+        let threads = self.oracle.is_none() && !self.web;
+        if scenario.config.tie_break.0 == TieBreak::TaskKey && threads && workers > 1 {
+            return Err("several workers take from separate queues: no order by task id".to_owned());
         }
         if self.web { support::can_run_in_page(scenario) } else { support::can_run(scenario) }
     }

@@ -23,17 +23,15 @@ fn failures(report: &Report) -> Vec<String> {
 
 #[test]
 fn every_fixture_the_runtime_can_express_passes_on_workers_of_threads() {
-    let lacks = "its queues are first in, first out: task keys order the lab's";
-    every_fixture_passes(Native::new(), 246, Some(lacks));
+    every_fixture_passes(Native::new(), 247);
 }
 
 #[test]
 fn every_fixture_the_runtime_can_express_passes_on_workers_of_the_lab() {
-    every_fixture_passes(Native::in_lab(), 247, None);
+    every_fixture_passes(Native::in_lab(), 247);
 }
 
-/// `lacks`: why it cannot run one that the other can.
-fn every_fixture_passes(mut native: Native, count: usize, lacks: Option<&str>) {
+fn every_fixture_passes(mut native: Native, count: usize) {
     let mut wrong = Vec::new();
     let mut passed = 0;
     let mut skipped = BTreeMap::<String, usize>::new();
@@ -48,15 +46,13 @@ fn every_fixture_passes(mut native: Native, count: usize, lacks: Option<&str>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Pinned, so that neither number can shrink or grow unnoticed.
     let skipped: Vec<_> = skipped.iter().map(|(why, count)| (why.as_str(), *count)).collect();
-    let mut expected = vec![
+    let expected = vec![
         ("a handle keeps what it names: none goes stale", 3),
         ("a handle keeps what it names: there is nothing to release", 7),
         ("it is about the browser's event loop", 9),
         ("regions own no storage: what tasks hold is theirs", 5),
         ("types forbid it: a permit is consumed by its first resolution", 13),
     ];
-    expected.extend(lacks.map(|why| (why, 1)));
-    expected.sort_unstable();
     assert_eq!((passed, skipped), (count, expected));
 }
 

@@ -135,10 +135,14 @@ mod on {
         pub(in crate::core) fn report_unheeded(&self, task: &Header, unheeded: &Unheeded) {
             let polls = unheeded.polls;
             self.report("unheeded", task.cause(), || {
+                let called = task.called();
+                let within = match unheeded.inside {
+                    None => format!("{polls} polls"),
+                    Some(time) => format!("{time:.1?} inside one poll"),
+                };
                 format!(
-                    "{} was asked to stop and has not looked in {polls} polls: it keeps its scope \
-                     open; `cx.checkpoint()?` looks",
-                    task.called()
+                    "{called} was asked to stop and has not looked in {within}: it keeps its scope \
+                     open; `cx.checkpoint()?` looks"
                 )
             });
         }

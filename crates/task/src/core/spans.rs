@@ -36,6 +36,8 @@ mod on {
 
     use crate::core::Core;
     use crate::core::guard;
+    #[cfg(not(target_family = "wasm"))]
+    use crate::core::latency::Unheeded;
     use crate::region::Region;
     use crate::region::origin::{Leak, Origin};
     use crate::task::cell::{Blueprint, Verdict};
@@ -194,8 +196,14 @@ mod on {
             });
         }
 
-        pub(crate) fn unheeded(&self, polls: u64) {
-            self.tell(|| warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"));
+        pub(crate) fn unheeded(&self, unheeded: &Unheeded) {
+            let polls = unheeded.polls;
+            self.tell(|| match unheeded.inside {
+                None => warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"),
+                Some(inside) => {
+                    warn!(target: "asx", parent: self.id(), ?inside, "cancel unheeded in one poll");
+                }
+            });
         }
 
         pub(crate) fn unheeded_timeout(&self, at: &'static Location<'static>) {
@@ -252,6 +260,8 @@ mod off {
     use asx_kernel::cancel::Reason;
     use asx_kernel::outcome::Severity;
 
+    #[cfg(not(target_family = "wasm"))]
+    use crate::core::latency::Unheeded;
     use crate::region::Region;
     use crate::region::origin::Leak;
     use crate::task::cell::{Blueprint, Verdict};
@@ -272,7 +282,7 @@ mod off {
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
-        #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn unheeded(&self, _: &Unheeded) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: &'static Location<'static>) {}
         #[cfg(not(target_family = "wasm"))]

@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
-use std::time::Duration;
 
 use asx_journal::Stamp;
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::status::{Coded, Status};
-use asx_kernel::time::Time;
+use asx_kernel::time::{Time, nanos};
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
 use crate::core::guard;
@@ -49,6 +48,8 @@ pub(crate) enum Owner {
 pub(crate) struct Timers<T> {
     start: Time,
     config: WheelConfig,
+    /// `max_timer_duration` in nanoseconds.
+    longest: u64,
     /// Made with the first timer: it is large.
     wheel: SpinLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
@@ -84,9 +85,11 @@ impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
         let made = AtomicBool::new(false);
         let next = AtomicU64::new(u64::MAX);
+        let longest = nanos(config.max_timer_duration);
         Timers {
             start: now,
             config,
+            longest,
             wheel: SpinLock::new(None),
             made,
             refusal: AtomicU8::new(OPEN),
@@ -97,12 +100,12 @@ impl<T> Timers<T> {
     }
 
     #[inline(never)]
-    fn wheel(&self) -> Box<Wheel<T>> {
+    fn wheel(&self, now: Time) -> Box<Wheel<T>> {
         self.made.store(true, Release);
         let mut config = self.config.clone();
         let before = self.wheels.load(Relaxed).wrapping_mul(GENERATIONS);
         config.first_generation = config.first_generation.wrapping_add(before);
-        Box::new(Wheel::new(config, self.start))
+        Box::new(Wheel::new(config, now))
     }
 
     /// Goes back to the first time, with no timer.
@@ -148,6 +151,8 @@ impl<T> Timers<T> {
         deadline: Time,
         add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
     ) -> Result<TimerHandle, Status> {
+        // Read outside the lock.
+        let begin = (!self.is_made()).then(|| host.now());
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
             match self.refusal.load(Relaxed) {
@@ -155,9 +160,9 @@ impl<T> Timers<T> {
                 DENIED => return Err(Status::CapabilityDenied),
                 _ => return Err(Status::RegionClosed),
             }
-            let wheel = wheel.get_or_insert_with(|| self.wheel());
-            if self.config.max_timer_duration != Duration::MAX {
-                // Distances are measured from the wheel's own time.
+            let wheel = wheel.get_or_insert_with(|| self.wheel(begin.unwrap_or(self.start)));
+            if deadline.as_nanos().saturating_sub(wheel.now().as_nanos()) > self.longest {
+                // The wheel measures distances from its own time, which may be earlier than now.
                 wheel.advance(host.now());
             }
             let added = add(wheel);

@@ -305,7 +305,9 @@ fn after_a_gap_timers_are_caught_up_in_batches_with_turns_between_and_in_order()
 
 #[test]
 fn a_huge_timer_is_chunked_and_kept() {
-    let (page, runtime) = Page::open(Config::default());
+    let mut config = Config::default();
+    config.settings.wheel.max_timer_duration = Duration::MAX;
+    let (page, runtime) = Page::open(config);
     let program = runtime
         .start(async |cx: Cx| {
             let year = 24 * 365 * HOUR;
