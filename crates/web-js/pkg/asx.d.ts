@@ -37,9 +37,10 @@ export type CapabilityName =
 export interface Options {
   /** The page's own facilities unless given. */
   capabilities?: Capabilities;
-  /** Steps per drain, from 1: 256 unless given. */
+  /** Steps per host turn, from 1: 256 unless given. */
   burst?: number;
-  /** Milliseconds per drain, above 0: 4 unless given, `Infinity` for no limit. */
+  /** Milliseconds per host turn, above 0: 4 unless given, `Infinity` for no limit. What bodies of
+   *  tasks and callbacks of the page take between its steps counts. */
   sliceMs?: number;
   /** How many events are retained, up to 2^24: 0, and nothing is recorded, unless given. */
   journal?: number;

@@ -90,6 +90,7 @@ export class Runtime {
   #missing = new Set(["clock", "entropy", "timer", "post", "microtask"]);
   /** Ends the connection of the module to the page. */
   #disconnect = ignore;
+  /** The listeners, each with the number of the last event it was called with. */
   #subscribers = new Set();
   #seen = -1;
   #publishing = false;
@@ -104,8 +105,7 @@ export class Runtime {
     spawn: (record, body, options) => this.#spawn(record, body, options).promise,
     sleep: (record, ms) =>
       this.#started(record, null, (host, slot) => host.sleep(record.slot, slot, ms)).promise,
-    yieldNow: (record) =>
-      this.#started(record, null, (host, slot) => host.yield_now(record.slot, slot)).promise,
+    yieldNow: (record) => this.#yieldNow(record),
   };
 
   constructor(ours, settings) {
@@ -524,6 +524,15 @@ function withCause(error, record) {
   return error;
 }
 
+/** A wait that cannot begin is a promise that rejects. */
+function waits(begin) {
+  try {
+    return begin();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
 /** A task's context. */
 class Context {
   #record;
@@ -552,12 +561,14 @@ class Context {
     return this.#does.now();
   }
 
-  async sleep(ms) {
-    return this.#does.sleep(this.#record, span(ms, "ms"));
+  // The promises of the tasks themselves: an `async` function would put reactions between the end
+  // of a wait and the code behind it.
+  sleep(ms) {
+    return waits(() => this.#does.sleep(this.#record, span(ms, "ms")));
   }
 
-  async yieldNow() {
-    return this.#does.yieldNow(this.#record);
+  yieldNow() {
+    return waits(() => this.#does.yieldNow(this.#record));
   }
 
   spawn(body, options) {

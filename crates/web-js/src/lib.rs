@@ -158,7 +158,7 @@ impl Host {
         self.region.end();
         if first {
             let tasks = self.tasks.clone();
-            self.runtime.when_closed(move || tasks.hooks.closed());
+            self.runtime.when_closed(move || tasks.hooks().closed());
         }
     }
 

@@ -21,8 +21,8 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::status::{Coded, Status};
 use asx_runtime::hosted::{HostRegion, HostTask};
 use asx_runtime::{Cancelled, Cx, Operation, Policy, Scope};
-use asx_web::Start;
 use asx_web::js::error_of;
+use asx_web::{Capability, Handle, Start};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -49,7 +49,8 @@ pub struct Rejected;
 
 /// The live tasks, by slot.
 pub(crate) struct Tasks {
-    pub(crate) hooks: Hooks,
+    hooks: Hooks,
+    page: Handle,
     /// In chunks: a list that is moved to grow would need room for itself twice.
     slots: RefCell<Vec<Box<[Slot; CHUNK]>>>,
     /// The names of those that have no name of their own, made once.
@@ -92,9 +93,23 @@ pub(crate) enum Body {
 }
 
 impl Tasks {
-    pub(crate) fn new(hooks: Hooks) -> Tasks {
+    pub(crate) fn new(hooks: Hooks, page: Handle) -> Tasks {
         let unnamed = ["main", "task", "sleep", "yield"].map(Arc::from);
-        Tasks { hooks, slots: RefCell::default(), unnamed }
+        Tasks { hooks, page, slots: RefCell::default(), unnamed }
+    }
+
+    /// The package's functions. Each runs page code or settles promises whose reactions run later,
+    /// so the drain ends after the step that calls one.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        self.page.yield_to_page();
+        &self.hooks
+    }
+
+    /// Whether a wait for a time ended because the page denies what it needs.
+    fn denies(&self, why: &Cancelled) -> bool {
+        let granted = self.page.granted();
+        let has_time = granted.has(Capability::Clock) && granted.has(Capability::Timer);
+        why.kind() == Kind::ResourceUnavailable && !has_time
     }
 
     /// How a task is called that has no name of its own.
@@ -210,12 +225,12 @@ async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
                 return Poll::Ready(Err(why));
             }
             // It goes on until its promise is settled: nothing is left behind.
-            tasks.hooks.abort(at, &error_of(&why));
+            tasks.hooks().abort(at, &error_of(&why));
             cancelled = Some(why);
         }
         if !begun {
             begun = true;
-            tasks.hooks.begin(at);
+            tasks.hooks().begin(at);
         }
         match (tasks.wait(at, context.waker()), &cancelled) {
             (None, _) => operation.pending(context),
@@ -250,7 +265,7 @@ async fn drained(
         if settled.is_ok()
             && let Err(why) = ready!(operation.poll_proceed(context))
         {
-            told.tasks.hooks.abort(told.at, &error_of(&why));
+            told.tasks.hooks().abort(told.at, &error_of(&why));
             settled = Err(why);
         }
         operation.pending(context)
@@ -303,7 +318,7 @@ impl Told {
             inside.region.close(Kind::ParentCancelled, None, None);
         }
         drop(slot);
-        self.tasks.hooks.end(at, stopped);
+        self.tasks.hooks().end(at, stopped);
     }
 }
 

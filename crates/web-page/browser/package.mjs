@@ -34,6 +34,90 @@ async function fresh(context) {
 }
 
 export async function pack(context, test) {
+  await test("the package: a task that always yields leaves the page its turns", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = {};
+      for (const [name, options] of Object.entries({ usual: {}, short: { sliceMs: 1 }, steps: { sliceMs: Infinity, burst: 16 } })) {
+        const asx = await pkg.start(options);
+        let stop = false;
+        const timer = setTimeout(() => (stop = true), 100);
+        // A page that is frozen for so long has failed; the test has to come to an end all the same.
+        const end = performance.now() + 20_000;
+        const burn = (ms) => {
+          const until = performance.now() + ms;
+          while (performance.now() < until);
+        };
+        const yielder = async (cx) => {
+          while (!stop && performance.now() < end) {
+            burn(3);
+            await cx.yieldNow();
+          }
+        };
+        await Promise.all([asx.spawn(yielder), asx.spawn((cx) => cx.spawn(yielder))]);
+        clearTimeout(timer);
+        asx.close();
+        results[name] = stop;
+      }
+      return results;
+    });
+    assert.deepEqual(seen, { usual: true, short: true, steps: true }, "the timer never fired");
+    await page.close();
+  });
+
+  await test("the package: bodies of tasks count towards the allowance of a host turn", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = [];
+      for (const tasks of [1, 8, 1000]) {
+        for (const ms of [0.2, 3, 50]) {
+          // The clock moves as pieces say, so that no machine is too slow for this.
+          let now = 0;
+          let turn = 0;
+          const turns = new Map();
+          const good = handles();
+          const asx = await pkg.start({
+            capabilities: handles({
+              clock: () => now,
+              post: (receive) => good.post((data) => (turn += 1, receive(data))),
+            }),
+          });
+          const piece = () => {
+            turns.set(turn, (turns.get(turn) ?? 0) + 1);
+            now += ms;
+          };
+          const deep = async (cx) => {
+            await cx.yieldNow();
+            piece();
+          };
+          const body = async (cx) => {
+            piece();
+            for (let n = 0; n < 2; n += 1) {
+              await cx.yieldNow();
+              piece();
+              await deep(cx);
+              await cx.spawn(() => piece());
+              piece();
+              await cx.sleep(0);
+              piece();
+            }
+          };
+          await Promise.all(Array.from({ length: tasks }, () => asx.spawn(body)));
+          asx.close();
+          results.push([tasks, ms, Math.max(...turns.values()), turns.size]);
+        }
+      }
+      return results;
+    });
+    for (const [tasks, ms, most, turns] of seen) {
+      const all = JSON.stringify({ tasks, ms, most, turns });
+      // The allowance, and what the last body did before it waited: two pieces at most.
+      assert.ok(most <= Math.ceil(4 / ms) + 2, all);
+      assert.ok(turns >= (tasks * 11 * ms) / (4 + 2 * ms) - 1, all);
+    }
+    await page.close();
+  });
+
   await test("the package: failures that nobody awaits are unhandled rejections, cancels are not", async () => {
     const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {

@@ -24,6 +24,8 @@ struct Queues {
     microtasks: VecDeque<u32>,
     macrotasks: VecDeque<(HostCall, u32)>,
     timer: Option<(Time, u32)>,
+    /// The token of the call that reports the end of the host turn.
+    turn_end: Option<u32>,
     draws: u64,
     /// How often the clock was read, timers set, messages posted: what a page would notice.
     counts: Counts,
@@ -101,10 +103,20 @@ impl Page {
         }
     }
 
+    /// Reports the end of the current turn, if the runtime asked for that. It is not counted as a
+    /// macrotask.
+    fn end_turn(&self, runtime: &Runtime) {
+        let token = self.lock().turn_end.take();
+        if let Some(token) = token {
+            let _ = runtime.called(token);
+        }
+    }
+
     /// The end of the current turn, then the next macrotask with its microtasks: whether there was
     /// one.
     pub fn turn(&self, runtime: &Runtime) -> bool {
         self.microtasks(runtime);
+        self.end_turn(runtime);
         let next = self.lock().macrotasks.pop_front();
         let had = next.is_some();
         if let Some((_, token)) = next {
@@ -122,6 +134,7 @@ impl Page {
             queues.timer.take_if(|(at, _)| *at <= now)
         };
         let Some((_, token)) = due else { return false };
+        self.end_turn(runtime);
         let _ = runtime.rang(token);
         self.microtasks(runtime);
         true
@@ -167,6 +180,10 @@ impl HostCalls for Page {
                 queues.macrotasks.push_back((call, token));
             }
         }
+    }
+
+    fn watch_turn(&self, _: HostCall, token: u32) {
+        self.lock().turn_end = Some(token);
     }
 
     fn arm(&self, after_ms: u32, token: u32) {

@@ -144,13 +144,17 @@ impl Runtime {
             drop(state);
             return Err(WebError::Trapped(self.trap("a drain did not come back")));
         }
-        if token == 0 || token > state.kick {
+        if token == 0 || token > state.issued {
             let forged = WebError::Forged { token };
             let detail = vec![("token", token.to_string())];
             state.tell("scheduler_forged_message", Some(forged.status()), detail);
             return Err(forged);
         }
         let is_last = token == state.kick;
+        if token == state.turn_end {
+            state.turn_end = 0;
+            let _ = state.pump.end_turn();
+        }
         drop(state);
         if is_last {
             self.inner.enter();
@@ -205,6 +209,16 @@ impl Runtime {
     /// The page begins a macrotask of its own.
     pub fn page_turn(&self) -> Result<u64, WebError> {
         self.inner.adapter.lock().pump.host_turn().map_err(WebError::Trapped)
+    }
+
+    /// Reports that the page's current macrotask is over, so the next drain has a fresh allowance.
+    /// A page need not call this: the runtime asks for [a call](HostCalls::watch_turn) that reports
+    /// the same.
+    ///
+    /// # Errors
+    /// A dead runtime.
+    pub fn end_turn(&self) -> Result<(), WebError> {
+        self.inner.adapter.lock().pump.end_turn().map_err(WebError::Trapped)
     }
 
     /// Calls the pump directly: runs the drain that is due, if one is. From inside a task it is
@@ -424,6 +438,19 @@ impl Handle {
     /// Whether a facility is granted; a refusal goes on the record with who wanted it.
     pub fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
         self.0.require(capability, site)
+    }
+
+    /// What is granted.
+    pub fn granted(&self) -> Capabilities {
+        self.0.lock().pump.capabilities()
+    }
+
+    /// Ends the running drain after the current step, so that page code which the step queued runs
+    /// before the next one. Call it where a task settles a promise or calls a function that does:
+    /// the time that the page's reactions take then counts towards the allowance of the host turn,
+    /// and one drain cannot release more of them than fit. The drain resumes in a microtask.
+    pub fn yield_to_page(&self) {
+        self.0.lock().pump.yield_to_page();
     }
 
     /// A pump call from inside a drain, which is noted: whether there is one.

@@ -393,9 +393,16 @@ impl Engine {
                 browser.emit("scheduler_host_handoff", streak, None, &fields);
                 browser.make(handoff.call);
             }
-            Leave::Stalled { denied, .. } => browser.denied(denied, streak),
+            // No task of a scenario runs page code.
+            Leave::Resume(call) => browser.make(call),
+            Leave::Stalled { denied, .. } => {
+                browser.denied(denied, streak);
+                let _ = browser.pump.watch_turn();
+            }
             // Only here does the cancel streak begin anew: asking an empty scheduler parks it.
             Leave::Idle => {
+                // Turns end where the script says so.
+                let _ = browser.pump.watch_turn();
                 let now = self.world.now();
                 let _ = self.world.next(now, &mut self.choose);
             }
@@ -420,6 +427,10 @@ impl Engine {
             if self.polls - before > max_steps || turns > max_steps {
                 return None;
             }
+        }
+        // The loop has nothing to do, so its last turn is over.
+        if let Some(browser) = &mut self.browser {
+            let _ = browser.pump.end_turn();
         }
         Some(self.polls - before)
     }

@@ -62,6 +62,9 @@ pub enum Leave {
     /// Nothing left, nothing scheduled. The only answer that the scheduler may count as a park,
     /// which restarts its cancel streak.
     Idle,
+    /// Work is left, the drain [yielded to page code](super::Pump::yield_to_page), and the
+    /// allowance of the turn is not used up: make this call, which continues in the same turn.
+    Resume(HostCall),
     /// Work is left: make this call (`scheduler_host_handoff`, after
     /// `scheduler_burst_limit_reached` if a limit ended the drain).
     Kick(Handoff),
