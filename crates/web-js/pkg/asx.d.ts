@@ -4,7 +4,8 @@
  * `trapped` says which, and every promise of it rejects (`INTERNAL`).
  */
 export interface Capabilities {
-  /** The time in milliseconds; it never goes back. */
+  /** The time in milliseconds. It should never go back: a jump back is a host event
+   *  (`scheduler_clock_went_back`), and time goes on from where it was. */
   clock?: () => number;
   /** Two random words. */
   entropy?: () => Uint32Array;
@@ -165,6 +166,8 @@ export type HostEventName =
   | "scheduler_forged_timer"
   /** A host timer rang after it was replaced: `timer`. */
   | "scheduler_stale_timer"
+  /** The page's clock went back, by so many nanoseconds: `by_ns`. Time goes on from where it was. */
+  | "scheduler_clock_went_back"
   /** Somebody tried to start a second runtime. */
   | "scheduler_started_twice"
   /** The runtime is dead: `diagnosis`. */

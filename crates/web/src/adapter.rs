@@ -38,6 +38,8 @@ pub(crate) struct Adapter {
     calls: Arc<dyn HostCalls>,
     /// The last time, which never goes back.
     last: AtomicU64,
+    /// What is added to a reading of the clock: it makes up for every jump back.
+    made_up: AtomicU64,
     /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
     clock: AtomicBool,
     /// Whether it is on the record that a task was denied the clock, since it was denied last.
@@ -151,10 +153,10 @@ impl Adapter {
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
         };
         let clock = AtomicBool::new(granted.has(Capability::Clock));
-        let last = AtomicU64::new(0);
+        let (last, made_up) = (AtomicU64::new(0), AtomicU64::new(0));
         let state = Mutex::new(state);
         let clock_told = AtomicBool::new(false);
-        Adapter { calls, last, clock, clock_told, owner: this_thread(), records, state }
+        Adapter { calls, last, made_up, clock, clock_told, owner: this_thread(), records, state }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -243,6 +245,18 @@ impl Adapter {
             self.clock_told.store(true, Relaxed);
             let _ = self.require(Capability::Clock, "a task's reading of the clock");
         }
+        Time::from_nanos(self.last.load(Relaxed))
+    }
+
+    /// The page's clock went back by so much. Time goes on from where it was: otherwise waits would
+    /// last until the clock has caught up.
+    #[cold]
+    #[inline(never)]
+    fn clock_went_back(&self, by: u64) -> Time {
+        self.made_up.fetch_add(by, Relaxed);
+        let detail = vec![("by_ns", by.to_string())];
+        let class = Some(Status::InvalidArgument);
+        self.lock().tell("scheduler_clock_went_back", class, detail);
         Time::from_nanos(self.last.load(Relaxed))
     }
 
@@ -517,8 +531,12 @@ unsafe impl Host for Adapter {
         if !self.clock.load(Relaxed) {
             return self.last_reading();
         }
-        let now = self.calls.now().as_nanos();
-        Time::from_nanos(self.last.fetch_max(now, Relaxed).max(now))
+        let now = self.calls.now().as_nanos().saturating_add(self.made_up.load(Relaxed));
+        let last = self.last.fetch_max(now, Relaxed);
+        if now < last {
+            return self.clock_went_back(last - now);
+        }
+        Time::from_nanos(now)
     }
 
     fn timer_moved(&self, deadline: Time) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use asx_kernel::pump::{Capabilities, HostCall};
 use asx_kernel::rng::mix64;
-use asx_kernel::time::Time;
+use asx_kernel::time::{Time, nanos};
 
 use crate::calls::HostCalls;
 use crate::runtime::{Config, Runtime};
@@ -68,6 +68,15 @@ impl Page {
     /// The time.
     pub fn time(&self) -> Time {
         self.lock().now
+    }
+
+    /// Sets the clock back. A host timer that is set rings after the same time as without that.
+    pub fn turn_back(&self, by: Duration) {
+        let mut queues = self.lock();
+        queues.now = Time::from_nanos(queues.now.as_nanos().saturating_sub(nanos(by)));
+        if let Some((at, _)) = &mut queues.timer {
+            *at = Time::from_nanos(at.as_nanos().saturating_sub(nanos(by)));
+        }
     }
 
     /// Moves the clock; it never goes back.
