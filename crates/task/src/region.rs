@@ -48,6 +48,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::cancel::wakers;
 use crate::core::spans::Span;
+use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
 use crate::footprint::{Leave, Object};
 use crate::locals::Locals;
@@ -534,7 +535,11 @@ impl Region {
         let kind = Kind::ResourceUnavailable;
         let reason = Arc::new(match status {
             Status::CapabilityDenied => {
-                self.reason(kind).with_message("clock capability denied to a task's timer")
+                let why = match self.core.time_denied() {
+                    Some(TimeDenied::Timer) => "timer capability denied to a task's timer",
+                    _ => "clock capability denied to a task's timer",
+                };
+                self.reason(kind).with_message(why)
             }
             status => self.refused(kind, status),
         });

@@ -23,13 +23,14 @@ export interface Capabilities {
 
 /** What can be granted and taken away. */
 export type CapabilityName =
-  /** Reading the time. Without it waits for a time fail. */
+  /** Reading the time. Without it waits for a time fail (`CAPABILITY_DENIED`). */
   | "clock"
   /** Random numbers. Without it a task that wants one is cancelled (`ResourceUnavailable`). */
   | "entropy"
-  /** The host timer. Without it sleeps last until it is granted. */
+  /** The host timer. Without it waits for a time fail (`CAPABILITY_DENIED`). */
   | "timer"
-  /** Messages to oneself. Without it a drain that was cut short goes on when it is granted. */
+  /** Messages to oneself. Without it what is runnable when the allowance of a host turn is used up
+   *  goes on when it is granted, and `yieldNow` fails (`CAPABILITY_DENIED`). */
   | "post"
   /** Microtasks. Without it nothing begins until it is granted. */
   | "microtask";
@@ -286,9 +287,11 @@ export interface Context {
   readonly signal: AbortSignal;
   /** Milliseconds. */
   now(): number;
-  /** Rejects with a `CancelError` when the task is asked to stop. */
+  /** Rejects with a `CancelError` when the task is asked to stop, and with an error named
+   *  `CAPABILITY_DENIED` if the page denies the clock or the timer. */
   sleep(ms: number): Promise<void>;
-  /** Lets everything that is runnable go first. */
+  /** Lets everything that is runnable go first. Rejects with an error named `CAPABILITY_DENIED` if
+   *  that needs another host turn and the page denies messages. */
   yieldNow(): Promise<void>;
   /** Starts a task inside this one, which is over only when that is; a text is its name. */
   spawn<T>(body: Body<T>, options?: string | TaskOptions): Promise<T>;

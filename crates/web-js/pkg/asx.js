@@ -116,6 +116,7 @@ export class Runtime {
       begin: (slot) => this.#out(() => this.#begin(this.#records[slot])),
       abort: (slot, error) => this.#out(() => this.#abort(this.#records[slot], error)),
       end: (slot, stopped) => this.#out(() => this.#end(this.#records[slot], stopped)),
+      stalled: (why) => this.#failYields(why),
       closed: () => this.#over?.resolve(),
     };
     const { burst, sliceMs, journal } = settings;
@@ -343,6 +344,8 @@ export class Runtime {
       asked: null,
       /** What its signal was aborted with. */
       stopped: undefined,
+      /** Whether it only lets others go first. */
+      yields: false,
       /** How its body has ended. */
       result: null,
       unlisten: null,
@@ -386,6 +389,22 @@ export class Runtime {
       }
     }
     return record;
+  }
+
+  #yieldNow(parent) {
+    const record = this.#started(parent, null, (host, slot) => host.yield_now(parent.slot, slot));
+    record.yields = true;
+    const why = this.#enter((host) => host.stalled());
+    if (why !== undefined) this.#failYields(why);
+    return record.promise;
+  }
+
+  /** Nothing runs for want of a capability: who lets others go first is told. Their places are free
+   *  when the module says so, as always. */
+  #failYields(why) {
+    for (const record of this.#records) {
+      if (record?.yields) record.reject(named("CAPABILITY_DENIED", why));
+    }
   }
 
   /** Asks a task to stop. */

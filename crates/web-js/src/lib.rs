@@ -65,7 +65,14 @@ impl Host {
         let root = HostRegion::of(runtime.root().clone());
         let opened = root.open_scope(Policy::CollectAll, Budget::INFINITE);
         let (region, scope) = opened.map_err(refused)?;
-        Ok(Host { runtime, region, scope, tasks: Rc::new(Tasks::new(hooks)) })
+        let tasks = Rc::new(Tasks::new(hooks, runtime.handle()));
+        let told = Rc::downgrade(&tasks);
+        runtime.when_stalled(move |denied| {
+            if let Some(tasks) = told.upgrade() {
+                tasks.hooks().stalled(&denied.to_string());
+            }
+        });
+        Ok(Host { runtime, region, scope, tasks })
     }
 
     /// Starts a task whose body the package has in this slot, inside another one if that is given:
@@ -91,6 +98,11 @@ impl Host {
     /// Starts a task that lets everything that is runnable go first.
     pub fn yield_now(&self, parent: u32, slot: u32) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Yield)
+    }
+
+    /// Why what is runnable does not run, if a host call that is needed is denied.
+    pub fn stalled(&self) -> Option<String> {
+        self.runtime.stalled().map(|denied| denied.to_string())
     }
 
     /// The body of a task is settled.

@@ -38,6 +38,9 @@ extern "C" {
     /// A task is over: as its body is, or for this reason. The slot may be used again.
     #[wasm_bindgen(method)]
     fn end(this: &Hooks, slot: u32, stopped: &JsValue);
+    /// What is runnable cannot run, for want of this.
+    #[wasm_bindgen(method)]
+    pub fn stalled(this: &Hooks, why: &str);
     /// Everything is over, after a shutdown.
     #[wasm_bindgen(method)]
     pub fn closed(this: &Hooks);
@@ -206,7 +209,13 @@ async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
             Ok(Settled::Fulfilled)
         }
     };
-    told.tell(ended.as_ref().err());
+    match &ended {
+        Err(why) if matches!(body, Body::Sleep(_)) && told.tasks.denies(why) => {
+            let why = why.reason().message.as_deref().unwrap_or_default();
+            told.end(&crate::error(Status::CapabilityDenied, why));
+        }
+        ended => told.tell(ended.as_ref().err()),
+    }
     if matches!(ended, Ok(Settled::Rejected)) { Err(Rejected) } else { Ok(()) }
 }
 

@@ -547,7 +547,9 @@ unsafe impl Host for Adapter {
     }
 
     fn deny_wait(&self, site: &'static str) {
-        let _ = self.require(Capability::Clock, site);
+        // The first one that is denied: the timer waits for the clock.
+        let denied = self.require(Capability::Clock, site);
+        let _ = denied.and_then(|()| self.require(Capability::Timer, site));
     }
 
     fn on_behalf(&self, f: &mut dyn FnMut()) {

@@ -121,6 +121,10 @@ impl Inner {
         drop(dead);
         self.adapter.make(made);
         self.adapter.arm(self.core.next_timer());
+        if let Some(denied) = denied {
+            let then = self.when_stalled.borrow().clone();
+            then.into_iter().for_each(|then| then(denied));
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use asx_kernel::pump::{
 };
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dump, Grace, Host, Recorded, Region, Settings};
+use asx_runtime::{Core, Dump, Grace, Host, Recorded, Region, Settings, TimeDenied};
 
 use crate::adapter::Adapter;
 use crate::calls::HostCalls;
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     pub(crate) core: Arc<Core>,
     pub(crate) root: Arc<Region>,
     pub(crate) watches: RefCell<Watches>,
+    /// Called when a drain cannot hand off.
+    pub(crate) when_stalled: RefCell<Option<Rc<dyn Fn(Denied)>>>,
     /// The clock and the timers are looked at before every step.
     pub(crate) every_step: bool,
 }
@@ -119,13 +121,12 @@ impl Runtime {
         let config = Config { scheduler, ..config };
         let adapter = Arc::new(Adapter::new(&config, granted, calls));
         let core = Core::new(adapter.clone(), config.settings);
-        if !granted.has(Capability::Clock) {
-            core.deny_time(true);
-        }
+        core.deny_time(time_denied(granted));
         let root = core.root();
         let watches = RefCell::default();
+        let when_stalled = RefCell::default();
         let every_step = config.pump.clock_check_every <= 1;
-        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, every_step }) }
+        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, when_stalled, every_step }) }
     }
 
     /// The page calls back what [`HostCalls::call`] asked for: the only way drains begin by
@@ -270,21 +271,17 @@ impl Runtime {
     pub fn grant(&self, capability: Capability) {
         let Inner { adapter, core, .. } = &*self.inner;
         adapter.grant(capability);
-        if capability == Capability::Clock {
-            core.deny_time(false);
-        }
+        self.inner.deny_time();
         if matches!(capability, Capability::Timer | Capability::Clock) {
             adapter.arm(core.next_timer());
         }
     }
 
-    /// Takes a facility away: from now on it is denied. Without the clock, who sleeps or has a time
-    /// limit ends with that.
+    /// Takes a facility away: from now on it is denied. Without the clock or the timer, tasks that
+    /// wait for a time fail with `CAPABILITY_DENIED`, those that wait already too.
     pub fn revoke(&self, capability: Capability) {
         self.inner.adapter.revoke(capability);
-        if capability == Capability::Clock {
-            self.inner.core.deny_time(true);
-        }
+        self.inner.deny_time();
     }
 
     /// Whether a facility is granted; a refusal goes on the record with who wanted it.
@@ -338,6 +335,19 @@ impl Runtime {
             Poll::Ready(())
         });
         self.inner.watch(closed, |_| ());
+    }
+
+    /// Calls `then` whenever a drain ends with work left and the host call that it needs is denied.
+    /// What is runnable waits until it is granted. Replaces the function that was given before.
+    pub fn when_stalled(&self, then: impl Fn(Denied) + 'static) {
+        let before = self.inner.when_stalled.borrow_mut().replace(Rc::new(then));
+        // Not in the borrow: it is the caller's.
+        drop(before);
+    }
+
+    /// Why nothing runs although something is runnable, if a host call is denied that is needed.
+    pub fn stalled(&self) -> Option<Denied> {
+        self.inner.adapter.lock().pump.stalled_by()
     }
 
     /// What lives, where, and what it waits for.
@@ -418,6 +428,22 @@ impl Runtime {
         state.pump.check()?;
         state.scheduler.check()
     }
+}
+
+impl Inner {
+    /// Has waits for a time fail, or not, by what is granted now.
+    fn deny_time(&self) {
+        let granted = self.adapter.lock().pump.capabilities();
+        self.core.deny_time(time_denied(granted));
+    }
+}
+
+/// What keeps tasks from waiting for a time, if something does.
+fn time_denied(granted: Capabilities) -> Option<TimeDenied> {
+    if !granted.has(Capability::Clock) {
+        return Some(TimeDenied::Clock);
+    }
+    (!granted.has(Capability::Timer)).then_some(TimeDenied::Timer)
 }
 
 /// A runtime as anybody may ask it, tasks too.

@@ -25,6 +25,14 @@ impl HostCall {
             HostCall::TimeoutZero => Capability::Timer,
         }
     }
+
+    /// Who makes the call, for refusals.
+    pub(super) const fn site(self) -> &'static str {
+        match self {
+            HostCall::Microtask => "pump kick",
+            HostCall::MessagePost | HostCall::TimeoutZero => "pump hand-off",
+        }
+    }
 }
 
 /// The answer to a pump call.

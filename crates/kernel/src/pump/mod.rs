@@ -370,8 +370,7 @@ impl Pump {
 
     /// Leaves for the host: the one place a host call comes from.
     fn schedule(&mut self, call: HostCall) -> Result<HostCall, Denied> {
-        let site = if call == HostCall::Microtask { "pump kick" } else { "pump hand-off" };
-        let granted = self.capabilities.require(call.capability(), site);
+        let granted = self.capabilities.require(call.capability(), call.site());
         self.state = match granted {
             Ok(()) => State::Scheduled(call),
             Err(_) => State::Idle { owed: Some(call) },
