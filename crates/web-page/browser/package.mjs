@@ -339,6 +339,43 @@ export async function pack(context, test) {
     await page.close();
   });
 
+  await test("the package: a runtime that is closed with living tasks gives their memory back", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const bodies = {
+        "a promise that never settles": () => new Promise(() => {}),
+        "a sleep": (cx) => cx.sleep(60_000),
+        "a child": (cx) => cx.spawn(() => new Promise(() => {})),
+        "children and a sleep": async (cx) => {
+          for (let n = 0; n < 5; n += 1) cx.spawn((cx) => cx.sleep(60_000));
+          await cx.sleep(60_000);
+        },
+        "a yielder": async (cx) => {
+          for (;;) await cx.yieldNow();
+        },
+        "not begun": null,
+      };
+      const results = {};
+      for (const [name, body] of Object.entries(bodies)) {
+        const rounds = async (count) => {
+          for (let round = 0; round < count; round += 1) {
+            const asx = await pkg.start({ journal: 10 });
+            asx.spawn(body ?? (() => 1));
+            if (body) await pause(0);
+            asx.close();
+          }
+          const { memory } = await (await import("./pkg/wasm/asx.js")).default();
+          return memory.buffer.byteLength;
+        };
+        const first = await rounds(30);
+        results[name] = (await rounds(200)) - first;
+      }
+      return results;
+    });
+    for (const [name, grown] of Object.entries(seen)) assert.equal(grown, 0, `${name}: ${grown} bytes`);
+    await page.close();
+  });
+
   await test("the package: a task of JavaScript costs at most 400 bytes of the module's memory", async () => {
     const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {
