@@ -345,8 +345,10 @@ export class Runtime {
   private constructor();
   /** Starts a task; a text is its name. */
   spawn<T>(body: Body<T>, options?: string | TaskOptions): Task<T>;
-  /** Calls back with each event of the journal once, in order, and with gaps between them; answers
-   *  how to stop that. What a listener throws is an `unhandledrejection`, and disturbs nobody. */
+  /** Calls back with each event of the journal once, in order, from the oldest one that is retained
+   *  on; a gap stands for those that were overwritten. Each subscription has its own place in the
+   *  journal. Answers how to stop that. What a listener throws is an `unhandledrejection`, and
+   *  disturbs nobody. */
   subscribe(listener: (event: JournalEvent | JournalGap) => void): () => void;
   /** Has subscribers told of what was recorded until now; ends of tasks do so by themselves. */
   flush(): void;

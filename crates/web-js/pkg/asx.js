@@ -92,7 +92,6 @@ export class Runtime {
   #disconnect = ignore;
   /** The listeners, each with the number of the last event it was called with. */
   #subscribers = new Set();
-  #seen = -1;
   #publishing = false;
   #toPublish = false;
   /** A promise of the end, once there was a shutdown. */
@@ -141,9 +140,10 @@ export class Runtime {
   subscribe(listener) {
     callable(listener, "listener");
     this.#alive();
-    this.#subscribers.add(listener);
+    const subscriber = { listener, seen: -1, behind: true };
+    this.#subscribers.add(subscriber);
     this.#publish();
-    return () => void this.#subscribers.delete(listener);
+    return () => void this.#subscribers.delete(subscriber);
   }
 
   flush() {
@@ -494,31 +494,43 @@ export class Runtime {
     if (this.#publishing || this.#closed || this.#dead) return;
     if (this.#subscribers.size === 0) return;
     this.#publishing = true;
+    for (const subscriber of this.#subscribers) subscriber.behind = true;
     try {
-      const lines = this.#enter((host) => host.journal(this.#seen));
-      for (const line of lines.split("\n")) {
-        if (!line) continue;
-        const event = JSON.parse(line);
-        const from = this.#seen + 1;
-        if (event.seq > from) {
-          this.#tell({ event: "journal_gap", from, to: event.seq - 1, lost: event.seq - from });
-        }
-        this.#seen = event.seq;
-        this.#tell(event);
+      // A listener may add another, which is served in the next round.
+      for (let all = this.#behind(); all.length > 0; all = this.#behind()) {
+        const seen = Math.min(...all.map((subscriber) => subscriber.seen));
+        const lines = this.#enter((host) => host.journal(seen)).split("\n");
+        for (const line of lines) if (line) this.#tell(JSON.parse(line), all);
+        for (const subscriber of all) subscriber.behind = false;
       }
     } finally {
       this.#publishing = false;
     }
   }
 
-  #tell(event) {
-    for (const listener of [...this.#subscribers]) {
-      try {
-        listener(event);
-      } catch (error) {
-        // It is nobody else's, and is seen as what nobody handles is.
-        Promise.reject(error);
-      }
+  /** The subscribers that were added, or all of them in the first round. */
+  #behind() {
+    return [...this.#subscribers].filter((subscriber) => subscriber.behind);
+  }
+
+  /** Calls the subscribers that have not had this event. */
+  #tell(event, subscribers) {
+    for (const subscriber of subscribers) {
+      const from = subscriber.seen + 1;
+      if (event.seq < from || !this.#subscribers.has(subscriber)) continue;
+      const [to, lost] = [event.seq - 1, event.seq - from];
+      if (lost > 0) this.#call(subscriber, { event: "journal_gap", from, to, lost });
+      subscriber.seen = event.seq;
+      this.#call(subscriber, event);
+    }
+  }
+
+  #call({ listener }, event) {
+    try {
+      listener(event);
+    } catch (error) {
+      // It is nobody else's, and is seen as what nobody handles is.
+      Promise.reject(error);
     }
   }
 }
