@@ -35,7 +35,8 @@ export type CapabilityName =
   /** Microtasks. Without it nothing begins until it is granted. */
   | "microtask";
 
-/** How a runtime is started. A value that makes no sense rejects with `INVALID_ARGUMENT`. */
+/** How a runtime is started. A value that makes no sense, and an option that does not exist, reject
+ *  with `INVALID_ARGUMENT`. */
 export interface Options {
   /** The page's own facilities unless given. */
   capabilities?: Capabilities;
@@ -301,7 +302,8 @@ export interface Context {
 
 export type Body<T> = (cx: Context) => T | PromiseLike<T>;
 
-/** How a task is started. A value that makes no sense is thrown back: `INVALID_ARGUMENT`. */
+/** How a task is started. A value that makes no sense, and an option that does not exist, are thrown
+ *  back: `INVALID_ARGUMENT`. */
 export interface TaskOptions {
   /** What dumps and traces call it. */
   name?: string;

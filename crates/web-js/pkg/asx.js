@@ -6,7 +6,7 @@
 // has trapped: then this side tells, closes, and puts a fresh module in its place.
 
 import init, { Host, __wbg_reset_state as renew, page_handles, ran_out } from "./wasm/asx.js";
-import { settingsOf, taskOptionsOf, callable, span, count, invalid, named } from "./check.js";
+import { settingsOf, taskOptionsOf, graceOf, callable, span, count, invalid, named } from "./check.js";
 
 let loading = null;
 let running = null;
@@ -176,9 +176,7 @@ export class Runtime {
   }
 
   async shutdown(options = {}) {
-    if (options === null || typeof options !== "object") throw invalid("options: not an object");
-    const soft = span(options.softMs ?? 0, "softMs");
-    const hard = span(options.hardMs ?? 1000, "hardMs");
+    const [soft, hard] = graceOf(options);
     const first = this.#over === null;
     this.#alive();
     this.#over ??= deferred();

@@ -567,6 +567,7 @@ export async function pack(context, test) {
     const seen = await page.evaluate(async () => {
       const starts = {};
       const bad = [
+        { jurnal: 5 }, { slicems: 4 }, { capabilities: { ...handles(), timers: handles().timer } },
         { burst: "many" }, { burst: 0 }, { burst: 1.5 }, { burst: NaN }, { burst: -1 }, { burst: 2 ** 32 },
         { sliceMs: "4" }, { sliceMs: NaN }, { sliceMs: 0 }, { sliceMs: -4 },
         { journal: "all" }, { journal: -1 }, { journal: 0.5 }, { journal: Infinity },
@@ -583,6 +584,8 @@ export async function pack(context, test) {
       }
       const asx = await pkg.start({ sliceMs: Infinity });
       const calls = {
+        "spawn(.., { nmae })": () => asx.spawn(() => 1, { nmae: "x" }),
+        "spawn(.., { deadline })": () => asx.spawn(() => 1, { deadline: 5 }),
         "spawn(42)": () => asx.spawn(42),
         "spawn()": () => asx.spawn(),
         "spawn({})": () => asx.spawn({}),
@@ -609,6 +612,7 @@ export async function pack(context, test) {
         (await outcome(asx.shutdown({ softMs: NaN })))[1],
         (await outcome(asx.shutdown({ hardMs: "soon" })))[1],
         (await outcome(asx.shutdown(5)))[1],
+        (await outcome(asx.shutdown({ hardMS: 5 })))[1],
       ];
       // None of that has stopped anything.
       const works = await outcome(asx.spawn(() => 7));
@@ -630,7 +634,7 @@ export async function pack(context, test) {
     for (const [call, name] of Object.entries(seen.thrown_by)) assert.equal(name, "INVALID_ARGUMENT", call);
     const { fine, shutdown, ...wrong } = seen.inside;
     for (const [call, name] of Object.entries(wrong)) assert.equal(name, "INVALID_ARGUMENT", call);
-    assert.deepEqual(shutdown, ["INVALID_ARGUMENT", "INVALID_ARGUMENT", "INVALID_ARGUMENT"]);
+    assert.deepEqual(shutdown, Array(4).fill("INVALID_ARGUMENT"));
     assert.deepEqual([fine, seen.works, seen.left], [["value", "slept"], ["value", 7], 0]);
     assert.deepEqual(seen.made, ["TypeError", "TypeError", "TypeError"]);
     assert.equal(seen.granted, "CAPABILITY_DENIED");
