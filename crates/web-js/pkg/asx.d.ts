@@ -294,8 +294,9 @@ export interface Context {
   /** Lets everything that is runnable go first. Rejects with an error named `CAPABILITY_DENIED` if
    *  that needs another host turn and the page denies messages. */
   yieldNow(): Promise<void>;
-  /** Starts a task inside this one, which is over only when that is; a text is its name. */
-  spawn<T>(body: Body<T>, options?: string | TaskOptions): Promise<T>;
+  /** Starts a task inside this one, which is over only when that is; a text is its name. The handle
+   *  is a promise of its value, and can cancel it. */
+  spawn<T>(body: Body<T>, options?: string | TaskOptions): Task<T>;
   /** Asks everything that was started here to stop; this task goes on. */
   cancelChildren(why?: unknown): void;
 }
@@ -324,7 +325,7 @@ export class Task<T> implements Promise<T> {
   readonly promise: Promise<T>;
   /** Its number, as in dumps. */
   readonly id: number;
-  /** The region of the tasks that the page starts. What this one starts is in another, inside. */
+  /** The region it is in: that of the tasks the page starts, or of those its parent starts. */
   readonly region: number;
   /** Asks it to stop: its signal aborts, and it goes on until its promise is settled. Whatever is
    *  said comes back as the `cause` of the error. */
@@ -335,6 +336,8 @@ export class Task<T> implements Promise<T> {
   ): Promise<A | B>;
   catch<B = never>(failed?: ((reason: any) => B | PromiseLike<B>) | null): Promise<T | B>;
   finally(done?: (() => void) | null): Promise<T>;
+  /** `await using`: asks the task to stop and waits until it has ended, whatever its outcome. */
+  [Symbol.asyncDispose](): Promise<void>;
   readonly [Symbol.toStringTag]: string;
 }
 
@@ -373,6 +376,8 @@ export class Runtime {
   shutdown(options?: { softMs?: number; hardMs?: number }): Promise<void>;
   /** Ends what lives, by force, and lets go of the page; always, also of a runtime that is dead. */
   close(): void;
+  /** `await using`: a `shutdown` with its usual times, and then `close`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Loads the module and starts the runtime of this page or worker: one at a time. A load that failed

@@ -15,6 +15,8 @@ let spent = false;
 /** What `host.js` of asx-web is told, by number. */
 const TRAP = 0;
 const REENTRY = 6;
+/** What `await using` calls; where the engine has no such symbol, the one that compilers use. */
+const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 /** Constructors are for this file. */
 const OURS = Symbol("asx");
 
@@ -75,6 +77,8 @@ export class Runtime {
   /** The live tasks, by slot. */
   #records = [];
   #vacant = [];
+  /** The region of the tasks that the page starts. */
+  #region = null;
   /** Whether it is dead, why, and what was thrown. */
   #dead = false;
   #trapped = null;
@@ -101,7 +105,7 @@ export class Runtime {
     now: () => this.#enter((host) => host.now()),
     cancel: (record, why) => this.#cancel(record, why),
     cancelChildren: (record, why) => this.#cancelChildren(record, why),
-    spawn: (record, body, options) => this.#spawn(record, body, options).promise,
+    spawn: (record, body, options) => new Task(OURS, this.#spawn(record, body, options), this.#does),
     sleep: (record, ms) =>
       this.#started(record, null, (host, slot) => host.sleep(record.slot, slot, ms)).promise,
     yieldNow: (record) => this.#yieldNow(record),
@@ -123,7 +127,7 @@ export class Runtime {
     try {
       this.#host = new Host(this.#pageOf(given), hooks, burst, sliceMs, journal);
       failed = this.#host.trapped() === undefined ? undefined : this.#thrown;
-      this.#does.region = this.#host.region();
+      this.#region = this.#host.region();
     } catch (error) {
       failed = error;
     }
@@ -211,6 +215,15 @@ export class Runtime {
     spent = true;
     if (this.#inside === 0) replaceSpent();
     else Promise.resolve().then(replaceSpent);
+  }
+
+  /** `await using`: a shutdown, and then a close, also of a runtime that is dead. */
+  async [ASYNC_DISPOSE]() {
+    try {
+      if (!this.#closed && !this.#dead) await this.shutdown();
+    } finally {
+      this.close();
+    }
   }
 
   // The page as the module sees it: what of it is being called is known, so that nothing can call
@@ -330,6 +343,9 @@ export class Runtime {
     const record = {
       slot,
       id: null,
+      /** The region that it is in, and the one of what it starts. */
+      region: parent === null ? this.#region : null,
+      inside: null,
       parent,
       promise,
       resolve,
@@ -377,6 +393,10 @@ export class Runtime {
     const record = this.#started(parent, body, (host, slot) =>
       host.spawn(parent?.slot, slot, name, priority ?? -1, deadlineMs ?? NaN),
     );
+    if (parent) {
+      parent.inside ??= this.#enter((host) => host.region_inside(parent.slot));
+      record.region = parent.inside;
+    }
     if (signal && !record.ended) {
       const abort = () => this.#cancel(record, signal.reason);
       if (signal.aborted) {
@@ -628,11 +648,18 @@ export class Task {
   }
 
   get region() {
-    return this.#does.region;
+    return this.#record.region;
   }
 
   cancel(why) {
     this.#does.cancel(this.#record, why);
+  }
+
+  /** `await using`: asks the task to stop, and waits until it has ended. */
+  async [ASYNC_DISPOSE]() {
+    if (this.#record.ended) return;
+    this.cancel();
+    await this.promise.then(ignore, ignore);
   }
 
   then(done, failed) {

@@ -90,6 +90,11 @@ impl Host {
         self.begin(parent, slot, name, priority, within, Body::Function)
     }
 
+    /// The region of the tasks that a task starts, which has started one.
+    pub fn region_inside(&self, parent: u32) -> Result<f64, JsValue> {
+        self.tasks.region_inside(parent).map(|id| id as f64).map_err(refused)
+    }
+
     /// Starts a task that sleeps.
     pub fn sleep(&self, parent: u32, slot: u32, ms: f64) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Sleep(millis(ms)))

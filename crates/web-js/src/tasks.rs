@@ -147,6 +147,12 @@ impl Tasks {
         Ok(scope)
     }
 
+    /// The region of [`inside`](Tasks::inside).
+    pub(crate) fn region_inside(&self, parent: u32) -> Result<u64, Status> {
+        let region = self.with(parent, |slot| slot.inside.as_ref().map(|it| it.region.id()));
+        region.ok_or(Status::RegionClosed)
+    }
+
     /// Starts a task in a scope: its number.
     pub(crate) fn spawn(
         self: &Rc<Self>,

@@ -681,4 +681,151 @@ export async function pack(context, test) {
     assert.deepEqual([seen.late, seen.left, seen.again], ["REGION_NOT_OPEN", 0, "value"]);
     await page.close();
   });
+
+  await test("the package: each subscriber gets the whole journal, with gaps of its own", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const asx = await pkg.start({ journal: 50 });
+      const [first, second, third] = [[], [], []];
+      asx.subscribe((event) => first.push(event));
+      await asx.spawn(() => 1);
+      asx.flush();
+      asx.subscribe((event) => second.push(event));
+      const early = [first.length, second.length];
+      for (let n = 0; n < 30; n += 1) {
+        await asx.spawn(() => 1);
+        asx.flush();
+      }
+      asx.subscribe((event) => third.push(event));
+      asx.close();
+      const same = JSON.stringify(first) === JSON.stringify(second);
+      return { early, same, first: first.length, kept: structuredClone(third) };
+    });
+    assert.ok(seen.early[0] > 3 && seen.early[0] === seen.early[1], `${seen.early}`);
+    assert.ok(seen.same, "the second subscriber missed something");
+    const [gap, next] = seen.kept;
+    assert.deepEqual([gap.event, gap.from, gap.to + 1], ["journal_gap", 0, next.seq]);
+    assert.equal(seen.kept.length, 51);
+    assert.equal(next.seq + 50, seen.first);
+    await page.close();
+  });
+
+  await test("the package: a clock that goes back holds up no sleep", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      let back = 0;
+      const clock = () => performance.now() + 1e6 - back;
+      const asx = await pkg.start({ capabilities: handles({ clock }) });
+      const task = asx.spawn((cx) => cx.sleep(50));
+      await pause(10);
+      back = 1e6;
+      const ended = await outcome(task);
+      const events = asx.hostEvents().map((event) => [event.event, event.by_ns > 9e11]);
+      asx.close();
+      return { ended, events };
+    });
+    assert.deepEqual(seen.ended[0], "value");
+    assert.deepEqual(seen.events, [["scheduler_clock_went_back", true]]);
+    await page.close();
+  });
+
+  await test("the package: children are handles, and tasks and runtimes can be disposed of", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const dispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+      const asx = await pkg.start();
+      const outer = await asx.spawn(async (cx) => {
+        const child = cx.spawn((cx) => cx.sleep(60_000), "child");
+        const other = cx.spawn(() => 7);
+        child.cancel("not needed");
+        const ended = await child.catch((error) => [error.name, error.kind, error.cause]);
+        return { ended, other: await other, task: child instanceof pkg.Task, regions: [child.region, other.region], ids: [child.id, other.id] };
+      });
+      const order = [];
+      const task = asx.spawn(async (cx) => {
+        await cx.sleep(60_000).catch(() => {});
+        await cx.sleep(5).catch(() => {});
+        order.push("cleaned up");
+      });
+      await pause(5);
+      await task[dispose]();
+      order.push("disposed");
+      const page = asx.spawn(() => 1).region;
+      asx.spawn((cx) => cx.sleep(60_000));
+      await asx[dispose]();
+      const after = thrown(() => asx.spawn(() => 1))[1];
+      // A runtime that has trapped is closed, and so is one that was.
+      const broken = await pkg.start({ capabilities: handles({ clock: () => "late" }) });
+      thrown(() => broken.spawn(() => 1).promise.catch(() => {}));
+      await pause(5);
+      await broken[dispose]();
+      await broken[dispose]();
+      const again = await pkg.start();
+      again.close();
+      return { outer, order, page, after };
+    });
+    assert.deepEqual(seen.outer.ended, ["AbortError", "User", "not needed"]);
+    assert.deepEqual([seen.outer.other, seen.outer.task], [7, true]);
+    const [one, other] = seen.outer.regions;
+    assert.ok(one === other && one !== seen.page && Number.isInteger(one), `${seen.outer.regions}`);
+    assert.notEqual(seen.outer.ids[0], seen.outer.ids[1]);
+    assert.deepEqual(seen.order, ["cleaned up", "disposed"]);
+    assert.equal(seen.after, "REGION_NOT_OPEN");
+    await page.close();
+  });
+
+  await test("the package: a wait without the page's timer or clock fails with CAPABILITY_DENIED", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = {};
+      for (const name of ["timer", "clock"]) {
+        const asx = await pkg.start();
+        const under_way = asx.spawn((cx) => cx.sleep(60_000));
+        await pause(5);
+        asx.revoke(name);
+        const caught = asx.spawn(async (cx) => (await outcome(cx.sleep(1))).slice(1));
+        results[name] = [(await outcome(under_way)).slice(1), await caught];
+        asx.grant(name);
+        results[name].push((await outcome(asx.spawn((cx) => cx.sleep(1))))[0]);
+        asx.close();
+      }
+      return results;
+    });
+    for (const [name, [under_way, caught, after]] of Object.entries(seen)) {
+      const why = `${name} capability denied to a task's timer`;
+      assert.deepEqual(under_way, ["CAPABILITY_DENIED", why]);
+      assert.deepEqual(caught, ["CAPABILITY_DENIED", why]);
+      assert.equal(after, "value");
+    }
+    await page.close();
+  });
+
+  await test("the package: yields without the page's messages fail with CAPABILITY_DENIED", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const asx = await pkg.start({ burst: 8, sliceMs: 1_000_000 });
+      asx.revoke("post");
+      let yields = 0;
+      const task = asx.spawn(async (cx) => {
+        for (;;) {
+          const error = await cx.yieldNow().then(() => null, (error) => error);
+          if (error) return [error.name, error.message, (await outcome(cx.yieldNow()))[1]];
+          yields += 1;
+        }
+      });
+      let told = null;
+      task.then((value) => (told = value));
+      await pause(50);
+      const before = told;
+      asx.grant("post");
+      const ended = await outcome(task);
+      asx.close();
+      return { before, ended, yields };
+    });
+    assert.equal(seen.before, null, "the end of the task waits for the grant");
+    const why = "post capability denied to pump hand-off";
+    assert.deepEqual(seen.ended, ["value", ["CAPABILITY_DENIED", why, "CAPABILITY_DENIED"]]);
+    assert.ok(seen.yields > 0 && seen.yields < 8, `${seen.yields}`);
+    await page.close();
+  });
 }
