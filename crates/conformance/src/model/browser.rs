@@ -8,6 +8,7 @@ use crate::api::HostApi as _;
 use crate::book::found;
 use crate::events::HostEvent;
 use crate::host::{Failure, Reply};
+use crate::native::WAIT;
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;
 use asx_kernel::pump::{Capability, Denied, Enter, HostCall, Leave, Limit, Pump, Refused};
@@ -191,6 +192,13 @@ impl Engine {
                 if let Some(call) = browser.pump.grant(capability.0) {
                     browser.make(call);
                 }
+                // A timer that is due by now needs no ring.
+                let is_for_time = matches!(capability.0, Capability::Timer | Capability::Clock);
+                let granted = browser.pump.capabilities();
+                let has_time = granted.has(Capability::Timer) && granted.has(Capability::Clock);
+                if is_for_time && has_time && self.due() {
+                    self.wake_pump();
+                }
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
@@ -198,6 +206,21 @@ impl Engine {
                 Reply::ok()
             }
             BrowserOp::Require { capability } => self.require(capability.0),
+        }
+    }
+
+    /// Whether tasks may wait for a time: the page has to grant its clock and its timer.
+    pub(super) fn may_wait(&mut self) -> Result<(), Status> {
+        let streak = self.streak();
+        let Some(browser) = &mut self.browser else { return Ok(()) };
+        let granted = browser.pump.capabilities();
+        let mut needed = [Capability::Clock, Capability::Timer].into_iter();
+        match needed.find_map(|capability| granted.require(capability, WAIT).err()) {
+            None => Ok(()),
+            Some(denied) => {
+                browser.denied(denied, streak);
+                Err(denied.status())
+            }
         }
     }
 
