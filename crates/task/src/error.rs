@@ -273,7 +273,7 @@ pub enum TimerError {
     TooFar,
     /// There are as many timers as there may be.
     LimitReached,
-    /// The host has no clock for this runtime.
+    /// The host denies this runtime its clock or its timer.
     NoClock,
     /// The runtime is gone.
     Closed,
@@ -333,7 +333,7 @@ impl fmt::Display for TimerError {
             TimerError::BudgetExhausted => "the budget of the task is used up",
             TimerError::TooFar => TOO_FAR,
             TimerError::LimitReached => "there are as many timers as there may be",
-            TimerError::NoClock => "the host has no clock for this runtime",
+            TimerError::NoClock => "the host denies this runtime its clock or its timer",
             TimerError::Closed => "the runtime is gone",
         })
     }

@@ -82,6 +82,7 @@ mod why;
 pub use self::core::latency::Unheeded;
 pub use self::core::limits::Limits;
 pub use self::core::metrics::{Metrics, WorkerMetrics};
+pub use self::core::timers::TimeDenied;
 pub use self::core::{Core, Health, Host, Settings};
 pub use abandon::AbandonOnCancel;
 pub use asx_journal::{Dispatch, Recorded, Recording};

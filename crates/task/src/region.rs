@@ -49,6 +49,7 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::cancel::wakers;
 use crate::core::spans::Span;
+use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
 use crate::error::TOO_FAR;
 use crate::footprint::{Leave, Object};
@@ -562,7 +563,11 @@ impl Region {
         let kind = Kind::ResourceUnavailable;
         let reason = match status {
             Status::CapabilityDenied => {
-                self.reason(kind).with_message("clock capability denied to a task's timer")
+                let why = match self.core.time_denied() {
+                    Some(TimeDenied::Timer) => "timer capability denied to a task's timer",
+                    _ => "clock capability denied to a task's timer",
+                };
+                self.reason(kind).with_message(why)
             }
             Status::TimerDurationExceeded => {
                 // A page has no room for the sentence.

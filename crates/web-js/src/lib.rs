@@ -78,7 +78,14 @@ impl Host {
         let root = HostRegion::of(runtime.root().clone());
         let opened = root.open_scope(Policy::CollectAll, Budget::INFINITE);
         let (region, scope) = opened.map_err(refused)?;
-        Ok(Host { runtime, region, scope, tasks: Rc::new(Tasks::new(hooks)) })
+        let tasks = Rc::new(Tasks::new(hooks, runtime.handle()));
+        let told = Rc::downgrade(&tasks);
+        runtime.when_stalled(move |denied| {
+            if let Some(tasks) = told.upgrade() {
+                tasks.hooks().stalled(&denied.to_string());
+            }
+        });
+        Ok(Host { runtime, region, scope, tasks })
     }
 
     /// Starts a task whose body the package has in this slot, inside another one if that is given:
@@ -96,6 +103,11 @@ impl Host {
         self.begin(parent, slot, name, priority, within, Body::Function)
     }
 
+    /// The region of the tasks that a task starts, which has started one.
+    pub fn region_inside(&self, parent: u32) -> Result<f64, JsValue> {
+        self.tasks.region_inside(parent).map(|id| id as f64).map_err(refused)
+    }
+
     /// Starts a task that sleeps.
     pub fn sleep(&self, parent: u32, slot: u32, ms: f64) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Sleep(millis(ms)))
@@ -104,6 +116,11 @@ impl Host {
     /// Starts a task that lets everything that is runnable go first.
     pub fn yield_now(&self, parent: u32, slot: u32) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Yield)
+    }
+
+    /// Why what is runnable does not run, if a host call that is needed is denied.
+    pub fn stalled(&self) -> Option<String> {
+        self.runtime.stalled().map(|denied| denied.to_string())
     }
 
     /// The body of a task is settled.
@@ -176,7 +193,7 @@ impl Host {
         self.region.end();
         if first {
             let tasks = self.tasks.clone();
-            self.runtime.when_closed(move || tasks.hooks.closed());
+            self.runtime.when_closed(move || tasks.hooks().closed());
         }
     }
 

@@ -27,6 +27,8 @@ export async function example(): Promise<number> {
       await inside.yieldNow();
       return (await response.text()).length;
     }, "measure");
+    const child: Task<number> = cx.spawn((inside) => inside.sleep(60_000).then(() => 1), "waits");
+    child.cancel("not needed");
     const name: string = await cx.spawn(() => "plain", { name: "child", priority: 1 });
     cx.cancelChildren({ why: "done" });
     return length + name.length + cx.id + cx.now();
@@ -47,6 +49,10 @@ export async function example(): Promise<number> {
   const digest: string | undefined = asx.digest();
   asx.revoke("timer");
   asx.grant("timer");
+  {
+    await using waits = asx.spawn((cx) => cx.sleep(60_000));
+    lost += waits.region;
+  }
   await asx.shutdown({ softMs: 10 });
   asx.close();
   const trapped: string | null = asx.trapped;

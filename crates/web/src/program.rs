@@ -263,6 +263,17 @@ impl Drop for Inner {
             at = at + Duration::from_millis(20);
         }
         self.report_alive();
+        // An alarm that is still armed, such as the one that looks after cleanup, holds its region,
+        // which holds the runtime, which holds the alarm. An entry that was left behind holds its
+        // task in the same way.
+        self.core.close_timers();
+        let dead = {
+            let mut state = self.adapter.lock();
+            state.set_dead_aside();
+            state.scheduler.take_dead()
+        };
+        // Not under the lock: it may free a task, and with it what is the user's.
+        drop(dead);
     }
 }
 

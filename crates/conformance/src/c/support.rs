@@ -4,7 +4,7 @@ use crate::scenario::{Checked, Op, Scenario, ScriptStep};
 
 /// Whether the scenario can be run; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {
-    if scenario.config.browser.is_some() {
+    if scenario.config.browser.as_ref().is_some_and(|browser| browser.required) {
         return Err("it is about the browser's event loop".to_owned());
     }
     if scenario.config.workers > 1 {

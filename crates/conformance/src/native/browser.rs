@@ -87,6 +87,8 @@ impl Browser {
                 return None;
             }
         }
+        // The loop has nothing to do, so its last turn is over.
+        let _ = self.runtime.end_turn();
         Some(self.steps() - before)
     }
 

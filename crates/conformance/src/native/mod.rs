@@ -34,6 +34,8 @@ use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Core, Task};
 use asx_trace::refine::Refinement;
 use channels::Held;
+pub(crate) use gate::WAIT;
+
 use gate::Gate;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -248,7 +250,7 @@ impl Engine {
         let root = RegionProbe::of(run.root().clone());
         let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
-            gate: browser.map(Gate::of),
+            gate: browser.map(|browser| Gate::of(browser, run.core().clone())),
             scenario,
             seed,
             core: run.core().clone(),

@@ -8,7 +8,7 @@ const BROWSER: &str = "it is about the browser's event loop";
 
 /// Whether workers can run the scenario; if not, why.
 pub(super) fn can_run(scenario: &Scenario) -> Result<(), String> {
-    if scenario.config.browser.is_none() {
+    if scenario.config.browser.as_ref().is_none_or(|browser| !browser.required) {
         return can_be_expressed(scenario, of_op);
     }
     // Of an event loop's affairs, only what is granted is no matter of turns.

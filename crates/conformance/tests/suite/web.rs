@@ -2,7 +2,7 @@
 //! every fixture what the model says.
 
 use asx_conformance::{Model, Native, Report, Scenario, corpus, parse_str, run_scenario};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn scenarios() -> Vec<Arc<Scenario>> {
@@ -47,6 +47,34 @@ fn every_fixture_a_page_can_express_passes_there() {
         ("types forbid it: a permit is consumed by its first resolution", 13),
     ];
     assert_eq!((passed, &skipped[..]), (248, &expected[..]));
+}
+
+/// The scenarios that compare a page with other hosts go through the pump: in each of them drains
+/// end early and hand off, so that there are several of them, in several host turns.
+#[test]
+fn parity_scenarios_take_several_drains_and_host_turns() {
+    let mut web = Native::in_page();
+    let mut count = 0;
+    for scenario in scenarios().into_iter().filter(|it| it.id.starts_with("parity-")) {
+        let report = run_scenario(&mut web, &scenario);
+        for run in &report.runs {
+            let values = |field: &str| {
+                let field = format!(" {field}=");
+                let value = |line: &String| {
+                    let (_, rest) = line.split_once(&field)?;
+                    rest.split(' ').next().map(str::to_owned)
+                };
+                run.host_events.iter().filter_map(value).collect::<BTreeSet<_>>()
+            };
+            let (turns, batches) = (values("host_turn_id"), values("microtask_batch_id"));
+            assert!(turns.len() > 1 && batches.len() > 1, "{}: {turns:?} {batches:?}", run.repro);
+            let has = |kind: &str| run.host_events.iter().any(|line| line.starts_with(kind));
+            assert!(has("scheduler_burst_limit_reached"), "{}", run.repro);
+            assert!(has("scheduler_host_handoff"), "{}", run.repro);
+        }
+        count += 1;
+    }
+    assert_eq!(count, 5);
 }
 
 #[test]

@@ -80,8 +80,8 @@ pub unsafe trait Host: Send + Sync + 'static {
         true
     }
 
-    /// Somebody wanted a timer while the host [denies](Core::deny_time) the clock, and was refused:
-    /// for the host's record. `site` says who.
+    /// A task was refused a timer because the host [denies](Core::deny_time) the clock or the
+    /// timer: for the host's record. `site` says who.
     fn deny_wait(&self, _site: &'static str) {}
 
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's

@@ -28,8 +28,19 @@ const BATCH: usize = 256;
 const OPEN: u8 = 0;
 /// The runtime is gone.
 const CLOSED: u8 = 1;
-/// The host denies the clock.
-const DENIED: u8 = 2;
+/// The host denies the clock: no timer is taken.
+const NO_CLOCK: u8 = 2;
+/// The host denies its timer: no task may wait for a time.
+const NO_TIMER: u8 = 3;
+
+/// What the host denies to tasks that wait for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeDenied {
+    /// The clock: no timer can be armed, and those of regions are cancelled.
+    Clock,
+    /// The host timer: no task may wait for a time. Timers of regions stay.
+    Timer,
+}
 
 /// More than a wheel ever has timers.
 const GENERATIONS: u64 = 1 << 48;
@@ -54,7 +65,7 @@ pub(crate) struct Timers<T> {
     wheel: SpinLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
-    /// Whether no timer is taken ([`CLOSED`], [`DENIED`]); set under the lock.
+    /// Which timers are refused ([`CLOSED`], [`NO_CLOCK`], [`NO_TIMER`]); set under the lock.
     refusal: AtomicU8,
     /// How many wheels were taken out: those of one are not mistaken for those of the next.
     wheels: AtomicU64,
@@ -156,8 +167,8 @@ impl<T> Timers<T> {
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
             match self.refusal.load(Relaxed) {
-                OPEN => {}
-                DENIED => return Err(Status::CapabilityDenied),
+                OPEN | NO_TIMER => {}
+                NO_CLOCK => return Err(Status::CapabilityDenied),
                 _ => return Err(Status::RegionClosed),
             }
             let wheel = wheel.get_or_insert_with(|| self.wheel(begin.unwrap_or(self.start)));
@@ -230,6 +241,16 @@ impl<T> Timers<T> {
         all
     }
 
+    /// Takes out the timers that `is_over` accepts, and sets which are refused from now on.
+    fn take_if(&self, refusal: u8, is_over: impl FnMut(&T) -> bool) -> Vec<Expired<T>> {
+        let mut wheel = self.wheel.lock();
+        self.refusal.store(refusal, Relaxed);
+        let Some(wheel) = wheel.as_mut() else { return Vec::new() };
+        let taken = wheel.cancel_if(is_over);
+        self.next.store(wheel.next_deadline().map_or(u64::MAX, Time::as_nanos), Relaxed);
+        taken
+    }
+
     /// Brings the wheel up to a time.
     pub(crate) fn advance(&self, now: Time) {
         if let Some(wheel) = self.wheel.lock().as_mut() {
@@ -299,6 +320,11 @@ impl Core {
     /// Arms a timer.
     pub(crate) fn arm(&self, deadline: Time, armed: TimerToken) -> Result<TimerHandle, Status> {
         let host = &*self.host;
+        if self.timers.refusal.load(Relaxed) == NO_TIMER && !armed.is_of_region() {
+            guard::contain(|| drop(armed));
+            self.refused_timer(Status::CapabilityDenied);
+            return Err(Status::CapabilityDenied);
+        }
         if !self.counts_timers() {
             let added = self.timers.register(host, deadline, armed);
             return added.inspect_err(|status| self.refused_timer(*status));
@@ -377,18 +403,52 @@ impl Core {
         self.take_timers(if close { CLOSED } else { OPEN });
     }
 
-    /// The host's clock is denied, or granted again. Without it no timer can be armed: sleeps and
-    /// timeouts, those under way too, end with that ([`Status::CapabilityDenied`]). What the
-    /// runtime itself waits for, deadlines of tasks and graces, waits for the grant.
-    pub fn deny_time(&self, denied: bool) {
+    /// Removes every timer and every alarm of the runtime itself, and refuses others from now on:
+    /// the runtime is gone, and each of them holds an object that holds it.
+    pub fn close_timers(&self) {
+        self.abandon_timers(true);
+        for Expired { token, .. } in self.alarms.take_all(CLOSED) {
+            token.discard(self);
+        }
+    }
+
+    /// The host's clock or timer is denied, or both are granted again (`None`). Without them no
+    /// task can wait for a time: sleeps and timeouts, those under way too, end with
+    /// [`Status::CapabilityDenied`]. What the runtime itself waits for, deadlines of tasks and
+    /// graces, waits for the grant.
+    pub fn deny_time(&self, denied: Option<TimeDenied>) {
         match denied {
-            true => self.take_timers(DENIED),
-            false => self.timers.refusal.store(OPEN, Relaxed),
+            Some(TimeDenied::Clock) => self.take_timers(NO_CLOCK),
+            Some(TimeDenied::Timer) => {
+                let waits = |token: &TimerToken| !token.is_of_region();
+                self.end_waits(self.timers.take_if(NO_TIMER, waits));
+            }
+            None => {
+                // A runtime that is gone takes none, whatever is granted.
+                for denied in [NO_CLOCK, NO_TIMER] {
+                    let refusal = &self.timers.refusal;
+                    let _ = refusal.compare_exchange(denied, OPEN, Relaxed, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Which facility is denied to tasks that wait for a time, if one is.
+    pub(crate) fn time_denied(&self) -> Option<TimeDenied> {
+        match self.timers.refusal.load(Relaxed) {
+            NO_CLOCK => Some(TimeDenied::Clock),
+            NO_TIMER => Some(TimeDenied::Timer),
+            _ => None,
         }
     }
 
     fn take_timers(&self, refusal: u8) {
-        for Expired { handle, token, .. } in self.timers.take_all(refusal) {
+        self.end_waits(self.timers.take_all(refusal));
+    }
+
+    /// Wakes those whose timers were taken out.
+    fn end_waits(&self, taken: Vec<Expired<TimerToken>>) {
+        for Expired { handle, token, .. } in taken {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
             token.fire(self, handle);
         }

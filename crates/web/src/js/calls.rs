@@ -104,6 +104,10 @@ impl HostCalls for PageCalls {
         });
     }
 
+    fn resume(&self, token: u32) {
+        self.with(|page| page.resume(token));
+    }
+
     fn arm(&self, after_ms: u32, token: u32) {
         self.with(|page| page.arm(after_ms, token));
     }

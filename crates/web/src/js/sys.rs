@@ -33,6 +33,8 @@ extern "C" {
     #[wasm_bindgen(method)]
     pub(super) fn microtask(this: &Connection, token: u32);
     #[wasm_bindgen(method)]
+    pub(super) fn resume(this: &Connection, token: u32);
+    #[wasm_bindgen(method)]
     pub(super) fn message(this: &Connection, token: u32);
     #[wasm_bindgen(method)]
     pub(super) fn timeout(this: &Connection, token: u32);
