@@ -4,11 +4,13 @@
 
 mod c;
 mod corpus;
+mod defaults;
 mod errors;
 mod features;
 mod guide;
 mod native;
 mod random;
+mod skip;
 mod traces;
 mod web;
 mod workers;
