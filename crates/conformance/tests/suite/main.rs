@@ -7,6 +7,7 @@ mod corpus;
 mod defaults;
 mod errors;
 mod features;
+mod forbidden;
 mod guide;
 mod native;
 mod random;
