@@ -86,6 +86,29 @@ fn every_fixture_passes_in_a_page_without_events() {
 }
 
 #[test]
+fn events_of_a_page_with_the_default_clock_interval_are_the_models() {
+    let mut page = Native::in_default_page();
+    let mut model = Model::new();
+    let mut compared = 0;
+    for scenario in scenarios() {
+        let ours = run_scenario(&mut page, &scenario);
+        let theirs = run_scenario(&mut model, &ours.ran);
+        for (own, other) in ours.runs.iter().zip(&theirs.runs) {
+            assert_eq!(own.journal, other.journal, "{}", own.repro);
+            if scenario.config.browser.is_some() {
+                // The model has no host timer to set, so none is denied.
+                let kept = |line: &&String| !line.contains(" capability=timer ");
+                let [own_events, others] = [own, other]
+                    .map(|run| run.host_events.iter().filter(kept).cloned().collect::<Vec<_>>());
+                assert_eq!(own_events, others, "{}", own.repro);
+                compared += own_events.len();
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
+}
+
+#[test]
 fn hosts_with_defaults_have_names_of_their_own() {
     let names = [
         Native::with_default_governor().name(),
