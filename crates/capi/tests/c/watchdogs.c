@@ -25,7 +25,7 @@ static void on_drop(void *ctx)
     ++dropped;
 }
 
-/* Looks at no cancel, ever. */
+/* Looks at no cancel, ever: forbidden behaviour FB-203. */
 static int32_t deaf(asx_runtime *rt, asx_task task, void *ctx)
 {
     (void)rt;

@@ -1,6 +1,6 @@
 //! The operations of the runtime, on numbers that `Things` turns into handles.
 
-use super::channels::Held;
+use super::channels::{Held, dropped};
 use super::script::{Entry, Script};
 use super::waits::Pending;
 use super::{Engine, TaskEntry, World};
@@ -26,7 +26,6 @@ use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Cx, Scope, Task};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -331,8 +330,7 @@ impl HostApi for Arc<World> {
 
     fn drop_permit(&mut self, permit: u64) -> Done<bool> {
         let held = self.take(permit)?;
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(held)));
-        Ok(dropped.is_err_and(|payload| {
+        Ok(dropped(held).is_err_and(|payload| {
             payload.downcast_ref::<&str>() == Some(&LEAK_MESSAGE)
                 || payload.downcast_ref::<String>().is_some_and(|text| text == LEAK_MESSAGE)
         }))

@@ -57,6 +57,7 @@ fn unheeded(runtime: &Runtime) -> u64 {
     runtime.metrics().health.unheeded_cancels
 }
 
+// Forbidden behaviour FB-203: a long loop without a checkpoint after a cancel request.
 #[test]
 fn a_task_that_does_not_look_is_counted_once_and_goes_on() {
     on_each(Runtime::builder().cancel_latency(Some(10)), |runtime| {
