@@ -73,13 +73,15 @@ pub struct Runtime {
     pub(crate) inner: Rc<Inner>,
 }
 
+/// A callback for drains that cannot hand off.
+type WhenStalled = Rc<dyn Fn(Denied)>;
+
 pub(crate) struct Inner {
     pub(crate) adapter: Arc<Adapter>,
     pub(crate) core: Arc<Core>,
     pub(crate) root: Arc<Region>,
     pub(crate) watches: RefCell<Watches>,
-    /// Called when a drain cannot hand off.
-    pub(crate) when_stalled: RefCell<Option<Rc<dyn Fn(Denied)>>>,
+    pub(crate) when_stalled: RefCell<Option<WhenStalled>>,
     /// The clock and the timers are looked at before every step.
     pub(crate) every_step: bool,
 }

@@ -136,7 +136,7 @@ impl Host for Native {
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
         let workers = if self.workers == 0 { scenario.config.workers } else { self.workers };
-        let threads = self.oracle.is_none() && !self.web;
+        let threads = self.oracle.is_none() && self.page.is_none();
         if scenario.config.tie_break.0 == TieBreak::TaskKey && threads && workers > 1 {
             return Err("several workers take from separate queues: no order by task id".to_owned());
         }
