@@ -6,9 +6,8 @@
 use super::Engine;
 use crate::api::HostApi as _;
 use crate::book::found;
-use crate::events::HostEvent;
+use crate::events::{HostEvent, WAIT};
 use crate::host::{Failure, Reply};
-use crate::native::WAIT;
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;
 use asx_kernel::pump::{Capability, Denied, Enter, HostCall, Leave, Limit, Pump, Refused};

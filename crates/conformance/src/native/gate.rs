@@ -5,7 +5,7 @@
 //! that waits for a time fail. Any other refusal is an answer and a host-only event, and changes
 //! nothing for the task that asked.
 
-use crate::events::HostEvent;
+use crate::events::{HostEvent, WAIT};
 use crate::host::Reply;
 use crate::parity::OF_HOST_EVENT;
 use crate::scenario::{Browser, BrowserOp};
@@ -67,9 +67,6 @@ impl Gate {
         self.lock().1.clone()
     }
 }
-
-/// Who is refused when a task cannot wait for a time: the same words on every host.
-pub(crate) const WAIT: &str = "a task's timer";
 
 /// What keeps tasks from waiting for a time, if something does.
 fn time_denied(granted: Capabilities) -> Option<TimeDenied> {

@@ -36,8 +36,6 @@ use asx_runtime::{Core, Task};
 use asx_trace::refine::Refinement;
 use browser::PageSettings;
 use channels::Held;
-pub(crate) use gate::WAIT;
-
 use gate::Gate;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
