@@ -230,7 +230,7 @@ mod unseen {
 
     use asx::Cx;
     use asx::lab::{How, Report};
-    use asx::sync::OnceCell;
+    use asx::sync::Semaphore;
 
     use super::*;
 
@@ -331,10 +331,10 @@ mod unseen {
     #[test]
     fn programs_that_only_seem_to_share_are_not_proved() {
         let read = async |cx: Cx| {
-            let config = Arc::new(OnceCell::from(5));
-            let other = config.clone();
-            let one = async move |_: Cx| assert!(config.get().is_some());
-            both(&cx, one, async move |_: Cx| assert!(other.get().is_some())).await;
+            let gate = Arc::new(Semaphore::new(1));
+            let other = gate.clone();
+            let one = async move |_: Cx| assert!(!gate.is_closed());
+            both(&cx, one, async move |_: Cx| assert!(!other.is_closed())).await;
         };
         assert_not_proved(&check(read).run());
         let watched = async |cx: Cx| {
