@@ -65,6 +65,7 @@ pub(crate) struct Leak {
     /// Its number; `None` for a tracked permit of a channel without a scope.
     pub(crate) id: Option<u64>,
     pub(crate) origin: Origin,
+    #[cfg_attr(loom, allow(dead_code, reason = "the models report nothing"))]
     pub(crate) cause: LeakCause,
 }
 
