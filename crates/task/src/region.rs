@@ -469,8 +469,8 @@ impl Region {
         Tree::go_on(self, duty);
     }
 
-    /// [`end`](Region::end) if no task and no region lives inside: for hosts that are dropped and
-    /// run nothing any more.
+    /// Closes the region if no task and no region lives inside: for hosts that are dropped and run
+    /// nothing any more.
     pub fn end_if_empty(self: &Arc<Self>) {
         let is_empty = {
             let inner = self.lock();

@@ -9,9 +9,8 @@ use std::net::Shutdown;
 
 use asx_net::io::Read as _;
 use asx_net::{Cx, SocketBuilder, UnixDatagram, UnixListener, UnixStream, io};
-use asx_runtime::{channel, join};
+use asx_runtime::channel;
 use common::{Directory, cancelled, on_each};
-use futures_lite::future::poll_once;
 use std::time::Duration;
 
 #[test]
@@ -264,6 +263,9 @@ fn a_datagram_can_be_looked_at_and_its_sender_has_a_peer() {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
 fn a_send_waits_for_room_after_an_error_was_reported() {
+    use asx_runtime::join;
+    use futures_lite::future::poll_once;
+
     on_each(async |cx| {
         let directory = Directory::new("reported");
         let path = directory.path("socket");
