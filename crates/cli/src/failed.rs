@@ -40,7 +40,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// What a line of a host event begins with in a log.
+/// The prefix of a host event's line in a log.
 const HOST_ONLY: &str = "host only: ";
 
 /// The journal of a run, then its host events if the scenario has an event loop.

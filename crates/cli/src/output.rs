@@ -90,8 +90,8 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// Standard output.
 ///
-/// After the reader has closed it, writes are discarded, so that a command still comes to its
-/// verdict and its exit code.
+/// After the reader has closed it, writes are discarded, so that a command still completes and
+/// returns its exit code.
 pub(crate) struct Output {
     out: BufWriter<AutoStream<io::StdoutLock<'static>>>,
     is_used: bool,

@@ -29,7 +29,7 @@ pub struct Report {
     pub skipped: Option<String>,
     /// The lines that the host cannot express, and those that depend on them.
     pub skipped_lines: Vec<SkippedLine>,
-    /// What was run: the scenario without these lines.
+    /// The scenario that was run: without the skipped lines.
     pub ran: Arc<Scenario>,
 }
 
@@ -197,7 +197,7 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
     }
 }
 
-/// What is wrong with a run in another order: broken invariants, and ends that are not the model's.
+/// The failures of a run in another order: broken invariants, and ends that differ from the model.
 fn other_ends(
     scenario: &Arc<Scenario>,
     seed: u64,
@@ -216,7 +216,7 @@ fn other_ends(
     failures
 }
 
-/// What a failure of an invariant begins with.
+/// The prefix of a failed invariant.
 const INVARIANTS: &str = "invariants after ";
 
 /// The call that makes a run again.

@@ -37,7 +37,7 @@ pub struct SkippedLine {
     pub why: String,
 }
 
-/// What a host runs of a scenario.
+/// The part of a scenario that a host can run.
 #[derive(Clone, Debug)]
 pub struct Expressible {
     /// The scenario without the skipped lines. Its fingerprints are those of the model.

@@ -275,7 +275,7 @@ impl Builder {
     /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
     /// unless set, `None` or more than 65 533 for any number. A task that takes more is counted
     /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
-    /// `tracing`, once. It goes on all the same. A poll that does not return is found by
+    /// `tracing`, once. The task continues. A poll that does not return is found by
     /// [`long_poll`](Builder::long_poll).
     pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
         self.settings.cancel_latency = polls;
@@ -287,8 +287,8 @@ impl Builder {
     /// [`Health::long_polls`](asx_runtime::Health::long_polls) and reported once for each task, by
     /// `tracing` or on the error output. The task continues.
     ///
-    /// Another worker finds such a poll while it goes on. With one worker it is found when it ends,
-    /// if it began after the cancel.
+    /// Another worker finds such a poll while it is running. With one worker it is found when it
+    /// ends, if it began after the cancel.
     ///
     /// ```
     /// use asx::{Cancelled, Cx, Runtime, Scope};

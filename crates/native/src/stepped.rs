@@ -34,20 +34,20 @@ pub struct Setup {
     pub tie_break: TieBreak,
     /// Cancel dispatches in a row while other work waits.
     pub cancel_streak_limit: u32,
-    /// Who advises the workers which lane to prefer.
+    /// The source of the lane preference.
     pub governed_by: GovernedBy,
     /// What tasks are bound by.
     pub settings: Settings,
 }
 
-/// Who advises the workers of a [`Stepped`] runtime.
+/// The source of the lane preference of a [`Stepped`] runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GovernedBy {
-    /// [`Stepped::suggest`]. It is asked before every dispatch, as is a governor that a user sets,
-    /// so that workers do not take the fast path.
+    /// [`Stepped::suggest`]. It is called before every dispatch, as is a governor that a user sets,
+    /// so workers do not take the fast path.
     #[default]
     Script,
-    /// Nobody: there is no preference.
+    /// No preference.
     Nobody,
     /// The governor that a runtime has unless another is set: [`Adaptive`] with its defaults.
     Adaptive,

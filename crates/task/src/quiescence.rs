@@ -22,7 +22,7 @@ use crate::region::resources::{ChannelLoad, Scoped};
 /// Why a runtime is not quiescent, and everything in it that is alive.
 ///
 /// [`Handle::quiescence`](crate::Handle::quiescence) returns it. `Display` starts with the codes
-/// and their counts in one line; what is alive follows in the form of a [`Dump`].
+/// and their counts in one line; a [`Dump`] of everything alive follows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QuiescenceError {
@@ -207,7 +207,7 @@ impl Region {
         census.check().map_err(failed)
     }
 
-    /// The armed timers: all of the runtime if this is its root, else of what lives in here.
+    /// The armed timers: all of the runtime for its root, else those of the region's tasks.
     fn armed_timers(&self, inside: &Dump) -> Vec<TimerInfo> {
         let regions: BTreeSet<u64> = inside.regions.iter().map(|region| region.id).collect();
         let tasks = inside.regions.iter().flat_map(|region| &region.tasks);

@@ -532,8 +532,8 @@ impl<E> Scope<E> {
     /// [`AdmissionError::GateShut`]. [`spawn`](Scope::spawn) returns the handle of a task that was
     /// cancelled (`ResourceUnavailable`).
     ///
-    /// What is in the scope continues, and finalizers can be [registered](Scope::defer). The gate
-    /// of a scope does not affect the scopes inside it.
+    /// Live tasks continue, and finalizers can be [registered](Scope::defer). The gate of a scope
+    /// does not affect the scopes inside it.
     ///
     /// ```
     /// use asx::prelude::*;
@@ -564,7 +564,7 @@ impl<E> Scope<E> {
     }
 }
 
-/// Makes a finalizer of a region whose tasks have errors of type `E`.
+/// Creates a finalizer of a region with errors of type `E`.
 fn finalizer<F, B, E>(
     region: &Arc<Region>,
     at: Option<&'static Location<'static>>,

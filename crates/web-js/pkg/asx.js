@@ -553,7 +553,7 @@ export class Runtime {
     try {
       listener(event);
     } catch (error) {
-      // It is nobody else's, and is seen as what nobody handles is.
+      // The page sees an unhandled rejection.
       Promise.reject(error);
     }
   }

@@ -169,7 +169,7 @@ impl Host {
         self.runtime.dump().to_json()
     }
 
-    /// What is alive, as JSON; nothing if the runtime is quiescent.
+    /// The result of the check as JSON; `None` if the runtime is quiescent.
     pub fn quiescence(&self) -> Option<String> {
         self.runtime.quiescence().err().map(|alive| alive.to_json())
     }

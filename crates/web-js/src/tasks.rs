@@ -38,7 +38,7 @@ extern "C" {
     /// A task is over: as its body is, or for this reason. The slot may be used again.
     #[wasm_bindgen(method)]
     fn end(this: &Hooks, slot: u32, stopped: &JsValue);
-    /// What is runnable cannot run, for want of this.
+    /// Runnable tasks cannot run, because this capability is denied.
     #[wasm_bindgen(method)]
     pub fn stalled(this: &Hooks, why: &str);
     /// Everything is over, after a shutdown.

@@ -42,7 +42,7 @@ export async function pack(context, test) {
         const asx = await pkg.start(options);
         let stop = false;
         const timer = setTimeout(() => (stop = true), 100);
-        // A page that is frozen for so long has failed; the test has to come to an end all the same.
+        // A page that is frozen for so long has failed; the test still has to end.
         const end = performance.now() + 20_000;
         const burn = (ms) => {
           const until = performance.now() + ms;
@@ -111,7 +111,7 @@ export async function pack(context, test) {
     });
     for (const [tasks, ms, most, turns] of seen) {
       const all = JSON.stringify({ tasks, ms, most, turns });
-      // The allowance, and what the last body did before it waited: two pieces at most.
+      // The allowance, plus at most two pieces of the last body before it waited.
       assert.ok(most <= Math.ceil(4 / ms) + 2, all);
       assert.ok(turns >= (tasks * 11 * ms) / (4 + 2 * ms) - 1, all);
     }

@@ -38,7 +38,7 @@ pub(crate) struct Adapter {
     calls: Arc<dyn HostCalls>,
     /// The last time, which never goes back.
     last: AtomicU64,
-    /// What is added to a reading of the clock: it makes up for every jump back.
+    /// Added to each reading of the clock, to compensate for every jump back.
     made_up: AtomicU64,
     /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
     clock: AtomicBool,
@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) log: Log,
     pub(crate) deferred: u64,
     pub(crate) stale_timers: u64,
-    /// The last token of a host call that was given out, and the one of the call that enters next.
+    /// The last issued token of a host call, and the token of the call that enters next.
     pub(crate) issued: u32,
     pub(crate) kick: u32,
     /// The token of the call that reports the end of a host turn; 0 if none is awaited.
@@ -248,8 +248,8 @@ impl Adapter {
         Time::from_nanos(self.last.load(Relaxed))
     }
 
-    /// The page's clock went back by so much. Time goes on from where it was: otherwise waits would
-    /// last until the clock has caught up.
+    /// Compensates for a clock that went back by `by` nanoseconds. Otherwise waits would last until
+    /// the clock has caught up.
     #[cold]
     #[inline(never)]
     fn clock_went_back(&self, by: u64) -> Time {

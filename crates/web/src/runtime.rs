@@ -342,7 +342,7 @@ impl Runtime {
     }
 
     /// Calls `then` whenever a drain ends with work left and the host call that it needs is denied.
-    /// What is runnable waits until it is granted. Replaces the function that was given before.
+    /// Runnable tasks wait until it is granted. Replaces the function of an earlier call.
     pub fn when_stalled(&self, then: impl Fn(Denied) + 'static) {
         let before = self.inner.when_stalled.borrow_mut().replace(Rc::new(then));
         // Not in the borrow: it is the caller's.
@@ -445,7 +445,7 @@ impl Runtime {
 }
 
 impl Inner {
-    /// Has waits for a time fail, or not, by what is granted now.
+    /// Makes waits for a time fail or succeed, depending on the granted capabilities.
     fn deny_time(&self) {
         let granted = self.adapter.lock().pump.capabilities();
         self.core.deny_time(time_denied(granted));

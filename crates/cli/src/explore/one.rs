@@ -115,7 +115,7 @@ pub(crate) fn replay(options: &Replay, out: &mut impl Write) -> io::Result<ExitC
         return Ok(ExitCode::from(2));
     };
     let changes = tape.changes(&record);
-    // It differs from the one that was given if that has no --expect.
+    // It differs from the given token if that has no --expect.
     let own = Token::text(&scenario, token.setup, &token.schedule);
     let run = Failed {
         file: &options.file,

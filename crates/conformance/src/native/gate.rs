@@ -68,7 +68,7 @@ impl Gate {
     }
 }
 
-/// What keeps tasks from waiting for a time, if something does.
+/// The missing capability that keeps tasks from waiting for a time.
 fn time_denied(granted: Capabilities) -> Option<TimeDenied> {
     if !granted.has(Capability::Clock) {
         return Some(TimeDenied::Clock);

@@ -32,12 +32,12 @@ pub type Name = Arc<str>;
 /// Ops that run one after another.
 pub type Body = Arc<[ScriptStep]>;
 
-/// What a scenario may need of a host as a whole.
+/// A property of hosts that a scenario can require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Regions that own storage.
     Storage,
-    /// Slots that are given back, so that handles of them go stale.
+    /// Slots that are released, so that their handles become stale.
     Slots,
 }
 
@@ -54,7 +54,7 @@ pub struct Scenario {
     pub area: String,
     /// It is run once under each.
     pub seeds: Vec<u64>,
-    /// What a host must have to run any of it.
+    /// The properties that a host needs to run any line of it.
     pub needs: Vec<Word<Need>>,
     /// How the world is set up.
     pub config: Settings,

@@ -151,7 +151,7 @@ pub struct Browser {
     pub timer_batch: usize,
     /// Whether messages can be posted.
     pub message_channel: bool,
-    /// What is granted.
+    /// The granted capabilities.
     pub capabilities: Vec<Word<Capability>>,
 }
 

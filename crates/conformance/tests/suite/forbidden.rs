@@ -27,7 +27,7 @@ fn read(path: &str) -> Result<String, String> {
     fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
-/// What is wrong with a test that a row names.
+/// Returns the errors of a test that a row names.
 fn fault(id: &str, on: &str, test: &str) -> Option<String> {
     let fixture = corpus().into_iter().find(|fixture| fixture.stem() == test);
     let text = match &fixture {
@@ -61,7 +61,7 @@ fn row(table: &str, id: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// What is wrong with the table.
+/// Returns the errors of the table.
 fn faults(table: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for number in IDS.into_iter().flat_map(|(first, last)| first..=last) {

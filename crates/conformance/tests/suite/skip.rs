@@ -69,7 +69,7 @@ quiescent = true
 
 #[test]
 fn lines_that_hold_only_together_with_a_skipped_line_are_skipped_and_named() {
-    // Without the storage there is room for the region, whose event is then there.
+    // Without the storage the region fits, so its event is recorded.
     let text = r#"
 steps = [
   { op = "storage", region = "root", bytes = 100 },

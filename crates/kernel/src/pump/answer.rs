@@ -26,7 +26,7 @@ impl HostCall {
         }
     }
 
-    /// Who makes the call, for refusals.
+    /// The name of the caller, for refusals.
     pub(super) const fn site(self) -> &'static str {
         match self {
             HostCall::Microtask => "pump kick",

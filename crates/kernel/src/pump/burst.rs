@@ -56,8 +56,8 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The account of a turn whose first drain begins, with so many polls before the first reading
-    /// after that.
+    /// Creates the account of a turn whose first drain begins. The clock is read again after
+    /// `stride` polls.
     pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
         Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }
     }

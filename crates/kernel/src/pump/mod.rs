@@ -70,7 +70,7 @@ pub enum PumpState {
 }
 
 settings! {
-    /// Limits of a host turn, and what the platform has.
+    /// Limits of a host turn, and the facilities of the platform.
     #[derive(Copy)]
     pub struct PumpConfig {
         /// Steps per host turn; at least 1.
@@ -362,7 +362,7 @@ impl Pump {
         (self.account, self.turn_ended, self.watch) = (None, false, Watch::NotAsked);
     }
 
-    /// Whether the turn counts as over because nobody reports its end and a pause was long enough.
+    /// Whether the turn counts as over: its end is not reported, and a pause was long enough.
     fn paused_unseen(&self, now: Option<Time>) -> bool {
         let is_past = |account: &Burst| account.is_past(&self.config, now);
         self.watch == Watch::Denied && self.account.as_ref().is_some_and(is_past)

@@ -86,7 +86,7 @@ fn concurrent_cancels_do_not_exceed_the_limit() {
             let scope = cx.scope(async |s: Scope<Cancelled>| {
                 let tasks = waiting(&s, 8);
                 cx.yield_now().await;
-                // The only worker waits here: what is queued stays queued.
+                // The only worker waits here, so queued entries stay queued.
                 let cancelled: usize = std::thread::scope(|threads| {
                     let cancel = |task| threads.spawn(move || Task::try_cancel(task, "now"));
                     let all: Vec<_> = tasks.iter().map(cancel).collect();

@@ -152,7 +152,7 @@ pub struct TrackedPermit<T> {
     slot: Option<OwnedPermit<T>>,
     state: PermitState,
     leaked: Arc<AtomicU64>,
-    /// Of a channel without a scope, whose permits are no obligations.
+    /// Present for channels without a scope: their permits are not obligations.
     record: Option<PermitRecord>,
 }
 

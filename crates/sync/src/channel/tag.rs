@@ -70,7 +70,7 @@ impl Tag {
         permit
     }
 
-    /// A slot was reserved at this place whose permit is an obligation, which may be refused.
+    /// Registers the permit of a slot reserved at this place as an obligation. May be refused.
     fn number_tracked(&self, at: &'static Location<'static>) -> Result<u64, Status> {
         let obligation = self.record.oblige(at)?;
         Ok(self.number(Some(obligation)))

@@ -21,7 +21,7 @@ pub(crate) struct Quota {
     channels: AtomicUsize,
     /// The memory estimate of all of these. Armed timers are in the wheel's count.
     memory: AtomicUsize,
-    /// Admitted cancels whose entries are not queued yet.
+    /// Admitted cancels with entries that are not queued yet.
     cancels: AtomicUsize,
 }
 

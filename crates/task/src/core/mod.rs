@@ -81,7 +81,7 @@ pub unsafe trait Host: Send + Sync + 'static {
     }
 
     /// A task was refused a timer because the host [denies](Core::deny_time) the clock or the
-    /// timer: for the host's record. `site` says who.
+    /// timer: for the host's record. `site` names the caller.
     fn deny_wait(&self, _site: &'static str) {}
 
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's

@@ -18,7 +18,7 @@ use crate::region::Region;
 #[cfg(not(loom))]
 use crate::region::origin::{Leak, LeakCause};
 
-/// How many causes are told of.
+/// The number of causes that are reported.
 #[cfg(not(loom))]
 const MOST_CAUSES: usize = 64;
 

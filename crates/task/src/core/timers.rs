@@ -33,7 +33,7 @@ const NO_CLOCK: u8 = 2;
 /// The host denies its timer: no task may wait for a time.
 const NO_TIMER: u8 = 3;
 
-/// What the host denies to tasks that wait for a time.
+/// The capability that the host denies to tasks that wait for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeDenied {
     /// The clock: no timer can be armed, and those of regions are cancelled.
@@ -414,8 +414,8 @@ impl Core {
 
     /// The host's clock or timer is denied, or both are granted again (`None`). Without them no
     /// task can wait for a time: sleeps and timeouts, those under way too, end with
-    /// [`Status::CapabilityDenied`]. What the runtime itself waits for, deadlines of tasks and
-    /// graces, waits for the grant.
+    /// [`Status::CapabilityDenied`]. The runtime's own alarms (deadlines of tasks, grace periods)
+    /// wait for the grant.
     pub fn deny_time(&self, denied: Option<TimeDenied>) {
         match denied {
             Some(TimeDenied::Clock) => self.take_timers(NO_CLOCK),
@@ -446,7 +446,7 @@ impl Core {
         self.end_waits(self.timers.take_all(refusal));
     }
 
-    /// Wakes those whose timers were taken out.
+    /// Wakes the owners of removed timers.
     fn end_waits(&self, taken: Vec<Expired<TimerToken>>) {
         for Expired { handle, token, .. } in taken {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});

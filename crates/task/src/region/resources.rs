@@ -50,7 +50,7 @@ pub(crate) struct Resources {
 /// Reports the leaks of a region.
 type Report = fn(&Region, Vec<Leak>);
 
-/// What a channel holds.
+/// The contents of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelLoad {
     /// Messages that were sent and not received.

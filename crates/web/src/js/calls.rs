@@ -15,7 +15,7 @@ use crate::runtime::{Config, Inner, Runtime};
 /// What a page gives a runtime: an object with `clock`, `entropy`, `timer`, `post` and `microtask`,
 /// each of which may be missing and is denied then, and with `fetch` and `abortController` for who
 /// wants those. `report`, if it is there, is called with each line that the runtime reports.
-/// Nothing is looked for elsewhere.
+/// There is no other source.
 #[derive(Clone, Debug)]
 pub struct Handles(pub(super) JsValue);
 

@@ -117,7 +117,7 @@ export function connect(handles, called, rang, trapped) {
   return {
     broken: () => broken,
     microtask: enter,
-    // Behind the promise reactions that are queued now, and so many that follow from them.
+    // After the queued promise reactions, and up to REACTIONS that follow from them.
     resume: async (token) => {
       for (let n = 0; n < REACTIONS; n += 1) await null;
       enter(token);
@@ -134,7 +134,7 @@ export function connect(handles, called, rang, trapped) {
       }),
     now: () => ask(CLOCK, read, 0),
     entropy: () => ask(ENTROPY, draw, 0n),
-    // A page that cannot be told goes on.
+    // A page without `report` continues.
     report: (line) => {
       if (closed || asking) return;
       asking = true;

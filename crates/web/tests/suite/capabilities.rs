@@ -63,7 +63,7 @@ fn a_timer_capability_that_is_taken_away_ends_the_waits_that_are_under_way() {
     assert!(value(program.ended()));
 }
 
-/// Time goes on from where it was: a sleep lasts as long as the clock runs on, and the jump is on
+/// Time continues from its last value: a sleep lasts as long as the clock advances. The jump is on
 /// the record.
 #[test]
 fn a_clock_that_goes_back_holds_up_no_sleep() {
