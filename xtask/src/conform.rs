@@ -5,12 +5,16 @@ use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
+/// The hosts with the settings that users get by default.
+const DEFAULTS: [&str; 3] = ["native-defaults", "web-defaults", "web-silent"];
+
 /// The hosts that run the C library, each with a profile of its own.
 const C_PROFILES: [&str; 4] = ["c", "c-embedded", "c-hft", "c-automotive"];
 
 pub(crate) fn section() -> Verdict {
     let all = || {
         let [native, lab, web] = ["native", "lab", "web"].map(|host| run(host, true));
+        DEFAULTS.into_iter().try_for_each(|host| run(host, true).map(drop))?;
         let c = C_PROFILES.map(|host| run(host, true)).into_iter().collect::<Result<Vec<_>>>()?;
         if c.iter().any(|passed| *passed != c[0]) {
             return Err(format!("profiles of C that passed different numbers: {c:?}"));

@@ -30,7 +30,8 @@ pub(crate) fn run(args: &[String]) -> Result {
         }
         ["--measure"] => {
             build::all()?;
-            tests::run("measure.mjs").map(drop)
+            tests::run("measure.mjs")?;
+            tests::responsive()
         }
         _ => Err(format!("unexpected arguments: {args:?}; --serve, --test or --measure")),
     }

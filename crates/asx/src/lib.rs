@@ -295,10 +295,13 @@
 //! [`Cx::handle`] gives a [`Handle`], which goes anywhere. [`Handle::dump`] says what lives, where
 //! it came from, what it waits for and until when; [`Handle::metrics`] what the workers have done;
 //! [`Handle::stop`] begins to end it all. A scope has a name in dumps if it is given one
-//! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]).
+//! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]). [`Handle::quiescence`] checks that
+//! nothing is alive, and otherwise returns the codes of the failures and a list of what is
+//! ([`QuiescenceError`]). A runtime that is shut down or dropped while tasks live reports the list.
 //!
 //! What goes wrong without anybody having to notice is counted ([`Health`]): cleanup that took too
-//! long and was ended by force, cancels that nobody looks at, panics that went to nobody. On
+//! long and was ended by force, cancels that nobody looks at, panics that went to nobody,
+//! obligations and tracked permits that leaked (with the task that reserved each, and where). On
 //! threads it is also told on the error output, once for each cause, unless `tracing` has a
 //! subscriber that hears of it. A `main` that was told to stop and is ended by force exits with
 //! the status [`ENDED_BY_FORCE`] and a line that names what was ended;
@@ -449,16 +452,18 @@ pub use asx_macros::test;
 #[doc(hidden)]
 pub use asx_macros::test_without_lab as test;
 pub use asx_native::{
-    Adaptive, BlockOnError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View, wait,
+    Adaptive, BlockOnError, BuildError, Builder, ENDED_BY_FORCE, Ended, Governor, Runtime, View,
+    wait,
 };
 #[cfg(all(feature = "net", any(unix, windows)))]
 pub use asx_net::{self as net, io, signal};
 pub use asx_runtime::{
-    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelSafe,
-    Cancelled, Child, Cx, Dump, Grace, Group, Handle, Health, Limits, Local, LockHolder, Metrics,
-    NextChild, NotReady, Obligation, ObligationError, Outcome, Panic, Policy, Ready, RegionInfo,
-    Restart, Scope, ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError,
-    TaskInfo, TaskValue, TimerError, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
+    AbandonOnCancel, Activity, AdmissionError, AssumeCancelSafe, Backoff, BoxFuture, CancelError,
+    CancelSafe, Cancelled, ChannelInfo, Child, Cx, Dump, FinalizerError, Grace, Group, Handle,
+    Health, Limits, Local, LockHolder, Metrics, NextChild, NotReady, Obligation, ObligationError,
+    ObligationInfo, Outcome, Panic, Policy, QuiescenceError, Ready, RegionInfo, Restart, Scope,
+    ScopeBuilder, SpawnError, Starting, Stopping, Task, TaskBuilder, TaskError, TaskInfo,
+    TaskValue, TimerError, TimerInfo, Unheeded, UntilCancelled, WaitError, Why, WorkerMetrics,
     YieldNow, assume_cancel_safe, channel, group, hedge, join, join_all, join3, join4, race,
     race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, select, sync, try_join,
     try_join_all, try_join3, try_join4, wait_errors_into,

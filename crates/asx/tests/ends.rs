@@ -155,6 +155,131 @@ fn what_goes_wrong_unnoticed_is_told_once_for_each_cause() {
 }
 
 #[test]
+fn child_leaks() {
+    if !is_child() {
+        return;
+    }
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let cx = &cx;
+        let settings = cx.scope_with(asx::Policy::CollectAll).name("orders");
+        let ended = settings.run(async |s: Scope<Cancelled>| {
+            for _ in 0..3 {
+                let clerk = s.task("clerk").spawn(async |cx: Cx| {
+                    drop(cx.obligation().expect("the scope is open"));
+                    Ok(())
+                });
+                assert!(clerk.await.is_ok());
+            }
+            assert_eq!(cx.handle().health().leaked_obligations, 0, "the scope is open");
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+        assert_eq!(cx.handle().health().leaked_obligations, 3);
+        let settings = cx.scope_with(asx::Policy::CollectAll);
+        let ended = settings.run(async |s: Scope<Cancelled>| {
+            let (tx, _rx) = channel::session::bounded::<u32>(4);
+            let held = tx.clone();
+            let panicking = s.task("careless").spawn(async move |cx: Cx| {
+                let _permit = held.reserve(&cx).await;
+                if cx.handle().dump().tasks() > 0 {
+                    panic!("not today");
+                }
+                Ok(())
+            });
+            assert!(panicking.await.is_err());
+            assert_eq!(cx.handle().health().leaked_obligations, 4);
+            let forced = s.task("slow").spawn(async move |cx: Cx| {
+                let _permit = tx.reserve(&cx).await;
+                deaf(cx).await
+            });
+            while !cx.handle().dump().to_string().contains("send permit of task") {
+                cx.yield_now().await;
+            }
+            forced.cancel(Why::from("enough").cleanup_time(1.millis()));
+            assert!(forced.await.is_err());
+            let (tx, _rx) = cx.channel::<u32>(4).expect("the scope is open");
+            let tx = tx.tracked();
+            let dropping = s.task("scoped").spawn(async move |cx: Cx| {
+                drop(tx.reserve(&cx).await);
+                Ok(())
+            });
+            assert!(dropping.await.is_err());
+            Ok(())
+        });
+        assert!(ended.await.is_ok());
+    });
+    assert_eq!(runtime.metrics().health.leaked_obligations, 6);
+}
+
+#[test]
+fn leaks_are_reported_once_for_each_place_with_owner_and_place() {
+    let output = run("child_leaks");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let told = told(&output);
+    let count = |parts: &[&str]| {
+        told.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+    };
+    let file = concat!(" reserved it at ", file!(), ":");
+    let closed = ", and region r3 \"orders\" closed before it was committed or aborted";
+    assert_eq!(
+        count(&["asx: obligation o1 leaked: task t2 \"clerk\"", file, closed]),
+        1,
+        "{told:#?}"
+    );
+    assert_eq!(count(&["\"clerk\""]), 1, "{told:#?}");
+    let dropped = ", and it was dropped unresolved";
+    let permit = "asx: a send permit leaked: task t";
+    assert_eq!(count(&[permit, " \"careless\"", file, dropped]), 1, "{told:#?}");
+    assert_eq!(count(&["asx: obligation o4 leaked: task t", " \"scoped\"", file, dropped]), 1);
+    assert_eq!(count(&[permit, " \"slow\"", file, dropped]), 1, "{told:#?}");
+}
+
+#[test]
+fn child_not_quiescent() {
+    if !is_child() {
+        return;
+    }
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    thread::scope(|threads| {
+        let program = threads.spawn(|| {
+            runtime.try_block_on(async move |cx: Cx| {
+                cx.scope(async |s: Scope<Cancelled>| {
+                    s.task("stuck").spawn(async move |_cx: Cx| {
+                        begin.send(()).unwrap();
+                        let _ = released.recv();
+                        Ok(())
+                    });
+                    Ok(())
+                })
+                .await
+            })
+        });
+        begun.recv().unwrap();
+        let alive = runtime.shutdown(SHORT).unwrap_err();
+        assert!(alive.to_string().contains("\"stuck\""), "{alive}");
+        assert_eq!(runtime.quiescence().unwrap_err().first().name(), "TASKS_STILL_ACTIVE");
+        release.send(()).unwrap();
+        let _ = program.join().unwrap();
+    });
+    assert!(runtime.quiescence().is_ok());
+}
+
+#[test]
+fn a_shutdown_with_live_tasks_reports_them_once() {
+    let output = run("child_not_quiescent");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = "asx: the runtime was shut down and is not quiescent: TASKS_STILL_ACTIVE (";
+    assert_eq!(text.matches(line).count(), 1, "{text}");
+    assert!(text.contains("REGIONS_NOT_CLOSED (3)\nregion r1 "), "{text}");
+    let is_task = |line: &&str| line.trim().starts_with("task t") && line.contains("\"stuck\"");
+    assert_eq!(text.lines().filter(is_task).count(), 1, "{text}");
+}
+
+#[test]
 fn a_context_has_a_handle_that_looks_and_stops() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();

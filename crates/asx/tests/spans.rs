@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use asx::prelude::*;
 use asx::{Policy, Runtime};
@@ -201,12 +202,43 @@ fn cancels_panics_and_leaks_are_events_in_the_span_they_are_about() {
             "task 2: outcome=\"Cancelled\"",
             "close task 2",
             "debug in region 3: cancel requested kind=\"User\" reason=\"all of it\"",
-            "warn in region 3: obligation leaked obligation=1",
+            "warn in region 3: obligation leaked obligation=1 task=1",
             "region 3: outcome=\"Panicked\"",
             "close region 3",
         ],
     );
+    let place = format!(" at={}:", file!());
+    let placed = lines.iter().filter(|line| line.contains(&place)).count();
+    assert_eq!(placed, 1, "the leak names its place: {lines:#?}");
+    let without_place = |line: String| line.split(&place).next().map(String::from);
+    let lines = lines.into_iter().filter_map(without_place).collect();
     assert_eq!(of_program(lines), expected);
+}
+
+#[test]
+fn a_shutdown_with_live_tasks_is_a_warning_that_names_them() {
+    let log = Log::default();
+    subscriber::with_default(Registry::default().with(log.clone()), || {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let (begin, begun) = mpsc::channel();
+        let (release, released) = mpsc::channel::<()>();
+        thread::scope(|threads| {
+            let runtime = &runtime;
+            threads.spawn(move || {
+                runtime.try_block_on(async move |_cx: Cx| {
+                    begin.send(()).unwrap();
+                    let _ = released.recv();
+                })
+            });
+            begun.recv().unwrap();
+            assert!(runtime.shutdown(Duration::ZERO).is_err());
+            release.send(()).unwrap();
+        });
+    });
+    let lines = log.lines();
+    let start = "warn in nothing: the runtime was shut down and is not quiescent: \
+                 TASKS_STILL_ACTIVE (1), REGIONS_NOT_CLOSED (2)\nregion r1 ";
+    assert_eq!(lines.iter().filter(|line| line.starts_with(start)).count(), 1, "{lines:#?}");
 }
 
 #[test]

@@ -15,6 +15,11 @@ pub(crate) fn bless(
         complain!("asx: skipped, so there is no fingerprint: {reason}");
         return Ok(ExitCode::from(2));
     }
+    if !report.skipped_lines.is_empty() {
+        let host = report.host;
+        complain!("asx: {host} skips lines, so its fingerprint is another: use --host model");
+        return Ok(ExitCode::from(2));
+    }
     if report.runs.iter().any(|run| !run.failures.is_empty() && !run.only_fingerprint) {
         for line in problems(report, None) {
             writeln!(out, "{line}")?;

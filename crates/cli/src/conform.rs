@@ -4,7 +4,7 @@ use crate::output::{self, WARNING};
 use crate::{Conform, failed};
 use asx_conformance::corpus::load;
 use asx_conformance::{
-    C, Fixture, Host, Model, Native, Report, SeedRun, corpus, parse_str, run_scenario,
+    C, Fixture, Host, Model, Native, Report, SeedRun, SkippedLine, corpus, parse_str, run_scenario,
 };
 use asx_kernel::CONTRACT;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -21,6 +21,11 @@ struct Verdict {
     /// What did not hold, ready to print; empty if all did.
     problems: Vec<String>,
     skipped: Option<String>,
+    /// The lines that the host skipped, for people and as JSON.
+    skipped_lines: Vec<SkippedLine>,
+    skipped_json: Vec<serde_json::Value>,
+    /// Whether a run was dispatched in another order than the model's.
+    other_order: bool,
     /// Which state each run began with, by seed.
     snapshots: BTreeMap<u64, String>,
     /// Why what is left of a failure could not be written.
@@ -101,6 +106,9 @@ pub(crate) fn host(name: &str) -> Box<dyn Host> {
         "native" => Box::new(Native::new()),
         "lab" => Box::new(Native::in_lab()),
         "web" => Box::new(Native::in_page()),
+        "native-defaults" => Box::new(Native::with_default_governor()),
+        "web-defaults" => Box::new(Native::in_default_page()),
+        "web-silent" => Box::new(Native::in_silent_page()),
         _ => Box::new(Model::new()),
     }
 }
@@ -123,6 +131,9 @@ fn judge(host: &mut dyn Host, fixture: &Fixture, folder: Option<&Path>) -> Verdi
         area,
         problems: Vec::new(),
         skipped: None,
+        skipped_lines: Vec::new(),
+        skipped_json: Vec::new(),
+        other_order: false,
         snapshots: BTreeMap::new(),
         unwritten: None,
     };
@@ -135,6 +146,9 @@ fn judge(host: &mut dyn Host, fixture: &Fixture, folder: Option<&Path>) -> Verdi
             verdict.problems = problems(&report, folder);
             let snapshot = |run: &SeedRun| (run.seed, format!("{:016x}", run.snapshot));
             verdict.snapshots = report.runs.iter().map(snapshot).collect();
+            verdict.skipped_json = failed::skipped_lines_of(&report);
+            verdict.skipped_lines = report.skipped_lines;
+            verdict.other_order = report.runs.iter().any(|run| run.other_order);
             verdict.skipped = report.skipped;
         }
         Err(errors) => verdict.problems = errors.iter().map(ToString::to_string).collect(),
@@ -186,10 +200,18 @@ fn write_table(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Re
     }
     let [passed, failed, skipped] = total;
     let all = verdicts.len();
+    let counted =
+        |is_it: fn(&&Verdict) -> bool, what: &str| match verdicts.iter().filter(is_it).count() {
+            0 => String::new(),
+            count => format!(", {count} {what}"),
+        };
+    let in_part = counted(|verdict| !verdict.skipped_lines.is_empty(), "run in part");
+    let other_order = counted(|verdict| verdict.other_order, "in another order");
     let word = output::verdict(failed == 0);
     writeln!(
         out,
-        "{word} on {host}: {passed} of {all} passed, {failed} failed, {skipped} skipped"
+        "{word} on {host}: {passed} of {all} passed, {failed} failed, \
+         {skipped} skipped{in_part}{other_order}"
     )?;
     for verdict in verdicts {
         if !verdict.problems.is_empty() {
@@ -200,6 +222,14 @@ fn write_table(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Re
         }
         if let Some(reason) = &verdict.skipped {
             writeln!(out, "{} {}: {reason}", WARNING.text("skipped"), verdict.id)?;
+        }
+        if verdict.other_order {
+            let word = WARNING.text("in another order");
+            writeln!(out, "{word} {}: its ends are the model's", verdict.id)?;
+        }
+        if !verdict.skipped_lines.is_empty() {
+            writeln!(out, "{} {}", WARNING.text("in part"), verdict.id)?;
+            output::skipped_lines(&verdict.skipped_lines, out)?;
         }
     }
     writeln!(out, "{:<16} {:>7} {:>7} {:>8}", "area", "passed", "failed", "skipped")?;
@@ -218,6 +248,13 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
         .iter()
         .filter_map(|v| Some(serde_json::json!({ "id": v.id, "reason": v.skipped.as_ref()? })))
         .collect();
+    let in_part: BTreeMap<_, _> = verdicts
+        .iter()
+        .filter(|v| !v.skipped_lines.is_empty())
+        .map(|v| (&v.id, &v.skipped_json))
+        .collect();
+    let other_order: Vec<&str> =
+        verdicts.iter().filter(|v| v.other_order).map(|v| &*v.id).collect();
     let snapshots: BTreeMap<_, _> = verdicts.iter().map(|v| (&v.id, &v.snapshots)).collect();
     let object = serde_json::json!({
         "contract": CONTRACT,
@@ -228,6 +265,8 @@ fn write_json(host: &str, verdicts: &[Verdict], out: &mut impl Write) -> io::Res
         "failed": failed,
         "problems": problems,
         "skipped": skipped,
+        "skipped_lines": in_part,
+        "other_order": other_order,
     });
     writeln!(out, "{object}")
 }

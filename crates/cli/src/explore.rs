@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use asx_conformance::{Host, Native, Record, Scenario, corpus};
+use asx_conformance::{Native, Record, Scenario, corpus, expressible};
 use asx_lab::explore::{Dfs, Pct, Random, Strategy};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -148,9 +148,12 @@ pub(crate) fn explore(options: &Explore, out: &mut impl Write) -> io::Result<Exi
         None => State::merged(&options.merge),
         Some(file) => {
             let Some(scenario) = scenario(file) else { return Ok(ExitCode::from(2)) };
-            let scenario = explored.insert(scenario);
-            let state = options.files.check().and_then(|()| search(options, scenario));
-            state.and_then(|state| write_first(options, scenario, &state).map(|()| state))
+            lines_of_lab(&scenario).and_then(|scenario| {
+                let scenario = &*explored.insert(scenario);
+                options.files.check()?;
+                let state = search(options, scenario)?;
+                write_first(options, scenario, &state).map(|()| state)
+            })
         }
     };
     match state {
@@ -196,7 +199,7 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
     let mut fingerprint = 0u64;
     for fixture in corpus() {
         let Some(scenario) = scenario(&fixture.file) else { return Ok(ExitCode::from(2)) };
-        match search(options, &scenario) {
+        match lines_of_lab(&scenario).and_then(|scenario| search(options, &scenario)) {
             Err(_) => skipped += 1,
             Ok(state) => {
                 scenarios += 1;
@@ -234,9 +237,13 @@ fn explore_all(options: &Explore, out: &mut impl Write) -> io::Result<ExitCode> 
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The scenario without the lines that the lab cannot express.
+pub(crate) fn lines_of_lab(scenario: &Arc<Scenario>) -> Result<Arc<Scenario>, String> {
+    expressible(&Native::in_lab(), scenario).map(|expressible| expressible.scenario)
+}
+
 /// Runs a scenario under many schedules.
 fn search(options: &Explore, scenario: &Arc<Scenario>) -> Result<State, String> {
-    Native::in_lab().can_run(scenario)?;
     let (part, parts) = options.shard.unwrap_or((0, 1));
     let strategy = match options.strategy {
         StrategyName::Auto if options.needs_seeds() => StrategyName::Random,

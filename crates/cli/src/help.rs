@@ -36,12 +36,17 @@ Examples:
   asx tour";
 
 pub(crate) const CONFORM: &str = "\
-A scenario is a TOML file: operations, expectations, and the fingerprint of the journal. A scenario
-that the host cannot express is skipped with the reason. A failure is shown with the line of the
-file, the expected and the actual value, and the command that reproduces it.
+A scenario is a TOML file: operations, expectations, and the fingerprint of the journal. Lines that
+the host cannot express are skipped and named, and the rest is run; a scenario of which it has
+nothing is skipped with the reason. A failure is shown with the line of the file, the expected and
+the actual value, and the command that reproduces it.
 
-For each failure --out gets a folder ID-SEED-HOST with the script, the journal, the journal of the
-same run on the model (for the model: on native), difference.txt and summary.json.
+The hosts native-defaults, web-defaults and web-silent have the settings of programs: the default
+governor, the default interval of the clock, and no events.
+
+For each failure --out gets a folder ID-SEED-HOST with the script, the journal and host events,
+those of the same run on the model (for the model: on native or web), difference.txt and
+summary.json.
 
 Exit status:
   0  every scenario that ran passed
@@ -57,7 +62,9 @@ Examples:
 pub(crate) const PARITY: &str = "\
 Every scenario runs on every host, under each of its seeds. Then every two hosts are compared on the
 scenarios that both can express: outcomes of tasks, phases of cancels, obligations, quiescence, the
-journal and its fingerprint. Events that only one host has are recorded and not compared.
+journal and its fingerprint. Events that only one host has are recorded and not compared. If two
+hosts cannot express the same lines, each is compared with the model without its lines; the column
+`in part` counts these comparisons.
 
 Hosts are model, native, lab, web and c. The web host runs in headless Chromium if `cargo xtask web`
 has prepared it (beside this program, or in the folder that ASX_WEB names), else in this program

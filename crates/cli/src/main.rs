@@ -118,8 +118,19 @@ fn command_line() -> clap::Command {
 }
 
 /// The hosts that the corpus can be run on.
-const HOSTS: [&str; 8] =
-    ["model", "native", "lab", "web", "c", "c-embedded", "c-hft", "c-automotive"];
+const HOSTS: [&str; 11] = [
+    "model",
+    "native",
+    "native-defaults",
+    "lab",
+    "web",
+    "web-defaults",
+    "web-silent",
+    "c",
+    "c-embedded",
+    "c-hft",
+    "c-automotive",
+];
 
 #[derive(Args, Default)]
 struct Conform {

@@ -4,6 +4,7 @@
 //! `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`. With `--json` the output is always one
 //! JSON object, so errors are collected until it is known whether a result was written.
 
+use asx_conformance::SkippedLine;
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, Write};
@@ -67,6 +68,13 @@ pub(crate) fn verdict(has_passed: bool) -> Painted<&'static str> {
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Writes the lines of a scenario that a host skipped, one each.
+pub(crate) fn skipped_lines(lines: &[SkippedLine], out: &mut impl Write) -> io::Result<()> {
+    lines.iter().try_for_each(|SkippedLine { line, what, why, .. }| {
+        writeln!(out, "  line {line}, {}: {}", printable(what), printable(why))
+    })
 }
 
 /// A text from a file on one line of a terminal: control characters are escaped.

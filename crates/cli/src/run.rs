@@ -1,7 +1,7 @@
 //! `asx run`: one scenario, with its verdict and, if asked for, its journal.
 
 use crate::conform::{host, problems};
-use crate::output::{WARNING, printable, verdict};
+use crate::output::{self, WARNING, counted, printable, verdict};
 use crate::trace::Recording;
 use crate::{Run, bless, failed};
 use asx_conformance::parse::suggest;
@@ -111,6 +111,12 @@ fn write_text(
         return writeln!(out, "{word} {id}: {title}\n  on {}: {reason}", report.host);
     }
     writeln!(out, "{} {id}: {title}", verdict(report.passed()))?;
+    if !report.skipped_lines.is_empty() {
+        let count = counted(report.skipped_lines.len(), "line");
+        let word = WARNING.text("in part");
+        writeln!(out, "  {word}: {} does not run {count}", report.host)?;
+        output::skipped_lines(&report.skipped_lines, out)?;
+    }
     for line in problems(report, options.out.as_deref()) {
         writeln!(out, "  {}", printable(&line))?;
     }
@@ -171,6 +177,7 @@ fn write_json(report: &Report, folder: Option<&Path>, out: &mut impl Write) -> i
         "host": report.host,
         "passed": report.passed(),
         "skipped": report.skipped,
+        "skipped_lines": failed::skipped_lines_of(report),
         "runs": runs,
     });
     writeln!(out, "{object}")

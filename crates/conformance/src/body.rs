@@ -232,13 +232,14 @@ pub fn compare(step: &ScriptStep, reply: &Reply) -> Vec<Failure> {
     if reply.status != expected {
         let note = reply.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
         let got = format!("{}{note}", reply.status.name());
-        return vec![Failure::new(step.line, what, expected.name(), got)];
+        return vec![Failure::new(step.line, what, expected.name(), got).of(step)];
     }
     let differs = |want: &crate::scenario::Want| {
         let got = reply.result(want.key).cloned().unwrap_or_else(Value::none);
         let what = format!("{what}: {}", want.key);
-        (got != want.value)
-            .then(|| Failure::new(want.line, what, want.value.to_string(), got.to_string()))
+        let failure =
+            || Failure::new(want.line, what, want.value.to_string(), got.to_string()).of(step);
+        (got != want.value).then(failure)
     };
     step.wants.iter().filter_map(differs).collect()
 }

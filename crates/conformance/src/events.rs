@@ -3,6 +3,9 @@
 use crate::value::Value;
 use std::collections::BTreeMap;
 
+/// The provenance of a refused wait for a time, the same on every host.
+pub(crate) const WAIT: &str = "a task's timer";
+
 /// A host-only event: not part of the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {

@@ -6,7 +6,7 @@
 //! host polls: directly in the model, from inside a future elsewhere.
 
 use crate::events::{HostEvent, Ordinals};
-use crate::scenario::{Op, Scenario};
+use crate::scenario::{Op, Scenario, ScriptStep};
 use crate::value::Value;
 use asx_kernel::journal::Event;
 use asx_kernel::status::{Coded, Status};
@@ -19,8 +19,29 @@ pub trait Host {
     /// Its name on the command line and in reports.
     fn name(&self) -> &'static str;
 
-    /// Whether it can express the scenario; if not, why.
+    /// Whether it can run the scenario, perhaps without some lines; if not, why.
     fn can_run(&self, scenario: &Scenario) -> Result<(), String>;
+
+    /// Why it cannot express an op, if it cannot. Such an op is skipped, and named in the report.
+    fn hindrance(&self, _scenario: &Scenario, _step: &ScriptStep) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether it keeps events. If not, nothing of `[expect]` is checked that is about events.
+    fn keeps_events(&self) -> bool {
+        true
+    }
+
+    /// Whether it dispatches in the order of the model. If not, a run that differs from the model
+    /// passes if all tasks, cancels and obligations end as they do there.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    /// The profile that it runs, if it has several.
+    fn profile(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Forgets everything and sets up a fresh world.
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64);
@@ -101,6 +122,8 @@ impl From<Status> for Reply {
 pub struct Failure {
     /// Where it stands in the file; 0 if nowhere.
     pub line: usize,
+    /// Byte offset in the file of the op that failed, if it was an op.
+    pub op: Option<usize>,
     /// What was looked at.
     pub what: String,
     /// What the file says.
@@ -117,7 +140,14 @@ impl Failure {
         expected: impl Into<String>,
         got: impl Into<String>,
     ) -> Failure {
-        Failure { line, what: what.into(), expected: expected.into(), got: got.into() }
+        let (what, expected, got) = (what.into(), expected.into(), got.into());
+        Failure { line, op: None, what, expected, got }
+    }
+
+    /// The failure as one of this op.
+    #[must_use]
+    pub fn of(self, step: &ScriptStep) -> Failure {
+        Failure { op: Some(step.offset), ..self }
     }
 }
 

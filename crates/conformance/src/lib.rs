@@ -14,6 +14,7 @@ pub mod body;
 mod book;
 pub mod c;
 pub mod corpus;
+mod ends;
 pub mod events;
 pub mod host;
 mod interpreter;
@@ -26,12 +27,14 @@ pub mod parse;
 pub mod pattern;
 pub mod run;
 pub mod scenario;
+pub mod skip;
 mod snapshot;
 pub mod value;
 
 pub use body::{BodyEnd, BodyRunner, TaskOps};
 pub use c::C;
 pub use corpus::{Fixture, corpus};
+pub use ends::Ends;
 pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;
 pub use native::Native;
@@ -40,3 +43,4 @@ pub use run::{
     Replayed, Report, SeedRun, run_against, run_once, run_scenario, run_seeds, shell_word,
 };
 pub use scenario::Scenario;
+pub use skip::{Expressible, SkippedLine, expressible, without_ops};

@@ -1,11 +1,14 @@
 //! Running a scenario: op by op, seed by seed, and what to report.
 
 use crate::body::compare;
+use crate::ends::Ends;
 use crate::events::HostEvent;
 use crate::events::Named;
 use crate::host::{Failure, Host, Record};
+use crate::model::Model;
 use crate::pattern::Pattern;
 use crate::scenario::{Expect, Name, Op, Scenario, ScriptStep};
+use crate::skip::{Expressible, SkippedLine, expressible};
 use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Monitor, Parted, Source};
 use core::fmt::Write as _;
@@ -24,6 +27,10 @@ pub struct Report {
     pub runs: Vec<SeedRun>,
     /// Why the host cannot run it, if it cannot.
     pub skipped: Option<String>,
+    /// The lines that the host cannot express, and those that depend on them.
+    pub skipped_lines: Vec<SkippedLine>,
+    /// What was run: the scenario without these lines.
+    pub ran: Arc<Scenario>,
 }
 
 impl Report {
@@ -50,30 +57,44 @@ pub struct SeedRun {
     pub failures: Vec<Failure>,
     /// Whether the only failure is the fingerprint.
     pub only_fingerprint: bool,
+    /// Whether it went another way than the scenario says, and only its ends were compared.
+    pub other_order: bool,
     /// What the run left behind.
     pub record: Record,
     /// How to see it again.
     pub repro: String,
 }
 
-/// Runs a scenario under each of its seeds.
+/// Runs a scenario under each of its seeds. Lines that the host cannot express are left out: see
+/// [`skip`](crate::skip).
 pub fn run_scenario(host: &mut dyn Host, scenario: &Arc<Scenario>) -> Report {
     run_seeds(host, scenario, &scenario.seeds)
 }
 
 /// Runs a scenario under these seeds, which may be others than its own.
 pub fn run_seeds(host: &mut dyn Host, scenario: &Arc<Scenario>, seeds: &[u64]) -> Report {
-    let skipped = host.can_run(scenario).err();
-    let mut runs = Vec::new();
-    if skipped.is_none() {
-        runs.extend(seeds.iter().map(|seed| run_seed(host, scenario, *seed)));
+    let mut report = Report {
+        id: scenario.id.clone(),
+        file: scenario.file.clone(),
+        host: host.name(),
+        runs: Vec::new(),
+        skipped: None,
+        skipped_lines: Vec::new(),
+        ran: Arc::clone(scenario),
+    };
+    match expressible(host, scenario) {
+        Ok(Expressible { scenario, skipped }) => {
+            report.runs.extend(seeds.iter().map(|seed| run_seed(host, &scenario, *seed)));
+            report.skipped_lines = skipped;
+            report.ran = scenario;
+        }
+        Err(why) => report.skipped = Some(why),
     }
-    let id = scenario.id.clone();
-    let file = scenario.file.clone();
-    Report { id, file, host: host.name(), runs, skipped }
+    report
 }
 
-/// Runs a scenario once under the schedule that `host` chooses, which is not that of a seed.
+/// Runs a scenario once under the schedule that `host` chooses, which is not that of a seed. All
+/// lines are run: [`expressible`] leaves out those that the host cannot express.
 ///
 /// Returns the failed expectations and the record. Everything that [`run_scenario`] checks is
 /// checked here too, except the fingerprint and `replay`: the fingerprint identifies the schedule
@@ -158,6 +179,10 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
     }
     let before = failures.len();
     failures.extend(fingerprint(&scenario.expect, scenario, seed, record.digest));
+    let other_order = !failures.is_empty() && !host.keeps_order();
+    if other_order {
+        failures = other_ends(scenario, seed, &record, failures);
+    }
     SeedRun {
         seed,
         snapshot: scenario.snapshot_id(seed),
@@ -165,11 +190,34 @@ fn run_seed(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> SeedRun
         journal: record.events.iter().map(|event| show(event, &record)).collect(),
         host_events: show_host(&record),
         only_fingerprint: before == 0 && !failures.is_empty(),
+        other_order,
         failures,
         repro: repro(&scenario.file, host.name(), seed),
         record,
     }
 }
+
+/// What is wrong with a run in another order: broken invariants, and ends that are not the model's.
+fn other_ends(
+    scenario: &Arc<Scenario>,
+    seed: u64,
+    record: &Record,
+    mut failures: Vec<Failure>,
+) -> Vec<Failure> {
+    let mut model = Model::new();
+    play(&mut model, scenario, seed);
+    let expected = Ends::of(&model.record());
+    let got = Ends::of(record);
+    failures.retain(|failure| failure.what.starts_with(INVARIANTS));
+    if got != expected {
+        let (expected, got) = (format!("{expected:?}"), format!("{got:?}"));
+        failures.push(Failure::new(0, "ends in another order", expected, got));
+    }
+    failures
+}
+
+/// What a failure of an invariant begins with.
+const INVARIANTS: &str = "invariants after ";
 
 /// The call that makes a run again.
 fn repro(file: &str, host: &str, seed: u64) -> String {
@@ -200,7 +248,7 @@ fn run_checked(
 }
 
 /// Runs the ops of a scenario on a fresh world.
-fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure> {
+pub(crate) fn play(host: &mut dyn Host, scenario: &Arc<Scenario>, seed: u64) -> Vec<Failure> {
     host.start(scenario, seed);
     let mut failures = Vec::new();
     let mut played = 0;
@@ -250,7 +298,7 @@ fn play_steps(
         failures.extend(host.take_failures());
         failures.extend(compare(step, &reply));
         if let Err(broken) = host.check() {
-            let what = format!("invariants after op \"{}\"", step.name);
+            let what = format!("{INVARIANTS}op \"{}\"", step.name);
             failures.push(Failure::new(step.line, what, "no violation", broken));
             return Err(Broken);
         }
@@ -270,7 +318,13 @@ fn of_seed<'a, T>(items: &'a [T], scenario: &Scenario, seed: u64) -> Option<&'a 
     items.get(if items.len() == 1 { 0 } else { at })
 }
 
-fn judge(expect: &Expect, order: Option<&Vec<Name>>, record: &Record, failures: &mut Vec<Failure>) {
+/// Checks `[expect]` of a run, except fingerprints and `replay`.
+pub(crate) fn judge(
+    expect: &Expect,
+    order: Option<&Vec<Name>>,
+    record: &Record,
+    failures: &mut Vec<Failure>,
+) {
     failures.extend(subsequence(expect, record));
     let never = |patterns: &[Pattern], hit: &dyn Fn(&Pattern) -> Option<String>| {
         let fails = |pattern: &Pattern| {

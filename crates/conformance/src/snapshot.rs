@@ -117,7 +117,12 @@ fn encode_config(config: &Settings, put: &mut dyn FnMut(&str, &dyn Display)) {
     put("timers.first_id", &maybe(*first_id));
     put("timers.first_generation", &maybe(*first_generation));
     let Some(browser) = browser else { return };
-    let Browser { burst_limit, burst_time, timer_batch, message_channel, capabilities } = browser;
+    let Browser { required, burst_limit, burst_time, timer_batch, message_channel, capabilities } =
+        browser;
+    // Left out where it is the usual one, so that older ids stay what they were.
+    if !required {
+        put("browser.required", required);
+    }
     put("browser.burst_limit", burst_limit);
     put("browser.burst_time", &maybe(burst_time.map(nanos)));
     put("browser.timer_batch", timer_batch);

@@ -8,8 +8,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use asx_kernel::cancel::ChainLimits;
 use asx_kernel::lanes::TieBreak;
-use asx_runtime::Cx;
+use asx_kernel::wheel::WheelConfig;
+use asx_runtime::{Cx, Limits};
 
 use crate::explore::{Points, Schedule, TokenError};
 use crate::failure::Finding;
@@ -171,6 +173,9 @@ pub struct Check<F> {
     pub(crate) grain: Option<Grain>,
     pub(crate) workers: usize,
     pub(crate) tie_break: TieBreak,
+    pub(crate) wheel: WheelConfig,
+    pub(crate) chain: ChainLimits,
+    pub(crate) limits: Option<Limits>,
 }
 
 /// Checks a program: runs it under many schedules and looks for one that fails.
@@ -221,6 +226,9 @@ where
         grain: None,
         workers: 0,
         tie_break: TieBreak::Fifo,
+        wheel: WheelConfig::default(),
+        chain: ChainLimits::default(),
+        limits: None,
     }
 }
 
@@ -425,6 +433,70 @@ impl<F> Check<F> {
     /// came, by the strategy's choice, or by task id. Without workers it does nothing.
     pub fn tie_break(mut self, tie_break: TieBreak) -> Self {
         self.tie_break = tie_break;
+        self
+    }
+
+    /// Sets how far away a sleep, timeout or tick may be, exactly that far included: 7 days unless
+    /// set, as on threads. `Duration::MAX` removes the limit.
+    ///
+    /// ```
+    /// use asx::{Cancelled, Cx, lab::check};
+    /// use std::time::Duration;
+    ///
+    /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    /// let program = check(async |cx: Cx| cx.sleep(8 * DAY).await);
+    /// let report = program.run();
+    /// let found = report.failure.expect("the timer is refused").to_string();
+    /// assert!(found.contains("max_timer_duration"), "{found}");
+    /// assert!(program.max_timer_duration(8 * DAY).run().failure.is_none());
+    /// ```
+    pub fn max_timer_duration(mut self, longest: Duration) -> Self {
+        self.wheel.max_timer_duration = longest;
+        self
+    }
+
+    /// Sets how many sleeps, timeouts and ticks may wait at a time: any number unless set. Whether
+    /// one is refused depends on all tasks, so that the check is [opaque](Check::opaque).
+    pub fn max_timers(mut self, timers: usize) -> Self {
+        self.wheel.limit = timers;
+        self.opaque()
+    }
+
+    /// Sets how many of each thing there may be at a time: any number unless set. Whether something
+    /// is refused depends on all tasks, so that the check is [opaque](Check::opaque).
+    ///
+    /// ```
+    /// use asx::lab::{Grain, check};
+    /// use asx::{CancelError, Cancelled, Cx, Limits};
+    /// let program = check(async |cx: Cx| {
+    ///     cx.scope(async |s| {
+    ///         let tasks = [1, 2].map(|_| s.spawn(async |_cx: Cx| Ok::<_, Cancelled>(())));
+    ///         let answers = tasks.each_ref().map(|task| task.try_cancel("enough"));
+    ///         assert_eq!(answers, [Ok(true), Err(CancelError::LimitReached)]);
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// });
+    /// let limits = Limits { cancel_queue: 1, ..Limits::default() };
+    /// let report = program.limits(limits).grain(Grain::Poll).run();
+    /// assert!(report.failure.is_none(), "{report}");
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self.opaque()
+    }
+
+    /// Sets the range of the timer wheel: 24 hours unless set. Timers at least this far away wait
+    /// in a heap.
+    pub fn max_wheel_duration(mut self, range: Duration) -> Self {
+        self.wheel.max_wheel_duration = range;
+        self
+    }
+
+    /// Sets how long the chain of causes of a cancel may get: links (16 unless set) and bytes (4096
+    /// unless set), as the builder of a runtime on threads does.
+    pub fn cancel_chain(mut self, depth: usize, bytes: usize) -> Self {
+        self.chain = ChainLimits { depth, bytes };
         self
     }
 
@@ -723,6 +795,9 @@ impl<F> Check<F> {
             grain: self.grain,
             workers: self.workers,
             tie_break: self.tie_break,
+            wheel: self.wheel.clone(),
+            chain: self.chain,
+            limits: self.limits,
         }
     }
 }

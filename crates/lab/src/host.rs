@@ -19,7 +19,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use asx_kernel::lanes::TieBreak;
+use asx_kernel::lanes::{Lane, TieBreak};
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
 use asx_runtime::footprint::{self, AccessKind, EVERYTHING, Inspected};
@@ -741,6 +741,17 @@ unsafe impl Host for LabHost {
             None => state.remove(task)?,
         };
         Some(entry)
+    }
+
+    fn queued(&self, lane: Lane) -> usize {
+        let Some(state) = self.state.here() else { return 0 };
+        let is_in = |entry: &&Runnable| entry.place().lane() == lane;
+        match &state.lanes {
+            Some(lanes) => lanes.queued(lane),
+            None => {
+                state.tasks.iter().filter_map(|known| known.entry.as_ref()).filter(is_in).count()
+            }
+        }
     }
 
     fn now(&self) -> Time {

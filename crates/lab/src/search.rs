@@ -451,7 +451,9 @@ where
     fn withdraw_if_nothing_is_shared(&mut self) {
         let is_promised = self.check.sharing == Sharing::OfAsx;
         let at_operations = self.proof.is_some_and(|proof| proof.grain == Grain::Operation);
-        if at_operations && !is_promised && self.machine.shares_nothing() {
+        // Disturbances of an earlier round may have shown shared state; these orders did not.
+        let shares_nothing = self.nothing_shared || self.machine.shares_nothing();
+        if at_operations && !is_promised && shares_nothing {
             (self.proof, self.nothing_shared) = (None, true);
         }
     }
@@ -1014,7 +1016,9 @@ fn is_random(how: How) -> bool {
 fn machine<F>(check: &Check<F>, journal: Option<Recording>) -> Machine {
     // As on threads, a poll completes a limited number of operations: whoever does more than that
     // while it waits for others to go on does let them.
-    let settings = Settings { journal, ..Settings::default() };
+    let wheel = check.wheel.clone();
+    let Check { chain, limits, .. } = *check;
+    let settings = Settings { journal, wheel, chain, limits, ..Settings::default() };
     let machine = Machine::new(check.name.as_deref().unwrap_or("a check"), settings);
     machine.set_names(check.names.clone());
     machine

@@ -245,6 +245,13 @@ impl Lanes {
         Some(decision)
     }
 
+    /// How many entries wait in a lane, in all queues.
+    pub(crate) fn queued(&self, lane: Lane) -> usize {
+        let local = 0..self.scheduler.workers();
+        let queues = local.map(Source::Local).chain([Source::Global]);
+        queues.map(|queue| self.scheduler.lanes(queue).len(lane)).sum()
+    }
+
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.tickets.is_empty()
@@ -314,10 +321,7 @@ unsafe impl Host for Bench {
     }
 
     fn queued(&self, lane: Lane) -> usize {
-        let lanes = self.lock();
-        let local = 0..lanes.scheduler.workers();
-        let queues = local.map(Source::Local).chain([Source::Global]);
-        queues.map(|queue| lanes.scheduler.lanes(queue).len(lane)).sum()
+        self.lock().queued(lane)
     }
 
     fn here(&self) -> Option<u16> {

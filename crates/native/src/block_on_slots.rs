@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use asx_kernel::lanes::TieBreak;
+
 use crate::guest::{BlockOnSlot, GUESTS};
 use crate::prim::atomic::AtomicBool;
 use crate::prim::atomic::Ordering::{Acquire, Release};
@@ -76,7 +78,10 @@ impl BlockOnSlots {
 
     fn make(&self, state: &mut State) -> Option<u16> {
         let seat = self.shared.seats.get(state.made)?;
-        seat.get_or_init(Box::<BlockOnSlot>::default);
+        let seat = seat.get_or_init(Box::<BlockOnSlot>::default);
+        if self.shared.rules.tie_break == TieBreak::TaskKey {
+            seat.lanes.order_by_task();
+        }
         state.made += 1;
         debug_assert!(state.made <= GUESTS);
         u16::try_from(self.shared.remotes.len() + state.made - 1).ok()

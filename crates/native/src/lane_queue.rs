@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use asx_kernel::lanes::{Lane, Lanes, Place, Priority};
+use asx_kernel::lanes::{Lane, Lanes, Place, Priority, Token};
 
 /// The usual place.
 pub(crate) const PLAIN: Place = Place::ready(Priority::DEFAULT);
@@ -22,11 +22,13 @@ pub(crate) struct LaneQueue<T> {
     line: Option<VecDeque<T>>,
     /// Where the entry that was added first is sought next: in the lanes, or in line.
     line_next: bool,
+    /// Equal entries are ordered by their words, not by insertion.
+    by_word: bool,
 }
 
 impl<T> Default for LaneQueue<T> {
     fn default() -> Self {
-        LaneQueue { lanes: Lanes::default(), line: None, line_next: false }
+        LaneQueue { lanes: Lanes::default(), line: None, line_next: false, by_word: false }
     }
 }
 
@@ -45,9 +47,18 @@ impl<T> LaneQueue<T> {
         &mut self.lanes
     }
 
-    pub(crate) fn push(&mut self, place: Place, entry: T, pinned: bool) {
+    /// Orders equal entries by their words from now on. Nothing waits yet.
+    pub(crate) fn order_by_word(&mut self) {
+        (self.line, self.by_word) = (None, true);
+    }
+
+    pub(crate) fn push(&mut self, place: Place, entry: T, pinned: bool)
+    where
+        T: Token,
+    {
         match &mut self.line {
             Some(line) if place == PLAIN => line.push_back(entry),
+            _ if self.by_word => drop(self.lanes.push_by_word(place, entry, pinned)),
             _ => drop(self.lanes.push(place, entry, pinned)),
         }
     }
@@ -131,7 +142,7 @@ mod tests {
             let mut rng = DetRng::new(seed, 0);
             let mut lanes = Lanes::default();
             let mut waiting = LaneQueue::in_line();
-            for n in 0..400 {
+            for n in 0..400_u64 {
                 let lane = Lane::ALL[rng.below(3)];
                 match rng.below(9) {
                     0..4 => {

@@ -31,6 +31,11 @@ impl SharedLanes {
         SharedLanes { waiting: Mutex::new(LaneQueue::in_line()), ..SharedLanes::default() }
     }
 
+    /// Orders equal entries by the ids of their tasks from now on. Nothing waits yet.
+    pub(crate) fn order_by_task(&self) {
+        lock(&self.waiting).order_by_word();
+    }
+
     pub(crate) fn push(&self, entry: Runnable) {
         let mut waiting = lock(&self.waiting);
         let place = self.add(&mut waiting, entry);

@@ -101,5 +101,5 @@ pub use governor::{Adaptive, Governor, View};
 #[doc(hidden)]
 pub use metrics::count_polls;
 pub use program::{BlockOnError, ENDED_BY_FORCE, Ended};
-pub use runtime::{Builder, Runtime};
+pub use runtime::{BuildError, Builder, Runtime};
 pub use wait::wait;

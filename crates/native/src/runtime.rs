@@ -2,17 +2,20 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::wheel::Coalesce;
 use asx_runtime::audit::End;
 use asx_runtime::{
-    Core, Dump, Grace, Handle, Limits, Metrics, Recorded, Recording, Region, Settings,
+    Core, Dump, Grace, Handle, Limits, Metrics, QuiescenceError, Recorded, Recording, Region,
+    Settings,
 };
 
 use crate::block_on_slots::BlockOnSlots;
@@ -47,7 +50,7 @@ impl Default for Builder {
             workers,
             name: "asx".into(),
             blocking_threads: 512,
-            settings: Settings::default(),
+            settings: Settings { long_poll: Some(LONG_POLL), ..Settings::default() },
             cleanup_polls: None,
             cleanup_time: None,
             rules: Rules { governor: Some(Arc::new(Adaptive::default())), ..Rules::default() },
@@ -125,6 +128,26 @@ impl Builder {
         self
     }
 
+    /// Orders tasks of the same lane and priority, or of the same deadline, by their ids instead of
+    /// by the time they became runnable: the order (lane, deadline, task id, sequence). It needs a
+    /// runtime with one worker, since several workers take from separate queues.
+    ///
+    /// [`build`](Builder::build) refuses the setting for more workers with
+    /// [`BuildError::TaskKeyOrder`].
+    ///
+    /// ```
+    /// use asx::{BuildError, Runtime};
+    ///
+    /// assert!(Runtime::builder().current_thread().task_key_order().build().is_ok());
+    /// let error = Runtime::builder().workers(2).task_key_order().build().unwrap_err();
+    /// let typed = error.get_ref().and_then(|error| error.downcast_ref());
+    /// assert_eq!(typed, Some(&BuildError::TaskKeyOrder { workers: 2 }));
+    /// ```
+    pub fn task_key_order(mut self) -> Self {
+        self.rules.tie_break = TieBreak::TaskKey;
+        self
+    }
+
     /// How many tasks that are being cancelled go in a row while other work waits; 16 unless set.
     pub fn cancel_streak_limit(mut self, limit: u32) -> Self {
         self.rules.cancel_streak_limit = limit;
@@ -140,8 +163,11 @@ impl Builder {
     }
 
     /// How many of each thing there may be at once; any number unless set. What is refused for that
-    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers), and
-    /// [`Limits::cancel_queue`] refuses nothing here, since a handle's cancel cannot fail.
+    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers).
+    ///
+    /// [`Limits::cancel_queue`] applies to [`Task::try_cancel`](asx_runtime::Task::try_cancel) and
+    /// [`Task::cancel`](asx_runtime::Task::cancel). Cancels by scopes, timeouts, deadlines, failed
+    /// siblings and shutdown are never refused.
     ///
     /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
     /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
@@ -152,12 +178,50 @@ impl Builder {
         self
     }
 
-    /// How far away a sleep, timeout or tick may be, exactly that far included; any distance unless
-    /// set. One that is further away fails: a task that waits for it is cancelled
-    /// (`ResourceUnavailable`), and [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers
-    /// `TIMER_DURATION_EXCEEDED`. Deadlines of tasks and graces are no timers and are not bounded.
+    /// Sets how far away a sleep, timeout or tick may be, exactly that far included. The default is
+    /// 7 days; `Duration::MAX` removes the limit. A timer that is further away is refused with
+    /// `TIMER_DURATION_EXCEEDED`: [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) returns
+    /// [`TimerError::TooFar`](asx_runtime::TimerError::TooFar). Operations that can only return
+    /// [`Cancelled`](asx_runtime::Cancelled) cancel their task (`ResourceUnavailable`), with that
+    /// error as the [`source`](std::error::Error::source).
+    ///
+    /// Deadlines of tasks and grace periods are not timers and are not limited.
+    ///
+    /// ```
+    /// use asx::{Cx, Runtime, TimerError};
+    /// use std::{error::Error, time::Duration};
+    ///
+    /// const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    /// let runtime = Runtime::builder().max_timer_duration(30 * DAY).build()?;
+    /// runtime.block_on(async |cx: Cx| {
+    ///     assert!(cx.try_sleep(cx.now() + 30 * DAY).is_ok());
+    ///     assert_eq!(cx.try_sleep(cx.now() + 31 * DAY).err(), Some(TimerError::TooFar));
+    ///     let cancelled = cx.sleep(31 * DAY).await.unwrap_err();
+    ///     let source = cancelled.source().and_then(|error| error.downcast_ref());
+    ///     assert_eq!(source, Some(&TimerError::TooFar));
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn max_timer_duration(mut self, longest: Duration) -> Self {
         self.settings.wheel.max_timer_duration = longest;
+        self
+    }
+
+    /// Sets the range of the timer wheel. The default is 24 hours. Timers at least this far away
+    /// are kept in a heap and move to the wheel when they are in range. The setting affects speed
+    /// only.
+    pub fn max_wheel_duration(mut self, range: Duration) -> Self {
+        self.settings.wheel.max_wheel_duration = range;
+        self
+    }
+
+    /// Sets how long the chain of causes of a cancel may get: the number of links (16 by default)
+    /// and their size in bytes (4096 by default), where a link costs 88 bytes and its message. Both
+    /// count the reason itself, which is always kept. The chain of a reason beyond a limit is cut
+    /// off at the far end, and the last link that is kept says so
+    /// ([`Reason::truncated`](asx_kernel::cancel::Reason::truncated)).
+    pub fn cancel_chain(mut self, depth: usize, bytes: usize) -> Self {
+        self.settings.chain = ChainLimits { depth, bytes };
         self
     }
 
@@ -211,15 +275,50 @@ impl Builder {
     /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
     /// unless set, `None` or more than 65 533 for any number. A task that takes more is counted
     /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
-    /// `tracing`, once. It goes on all the same. A poll that does not return is not counted.
+    /// `tracing`, once. It goes on all the same. A poll that does not return is found by
+    /// [`long_poll`](Builder::long_poll).
     pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
         self.settings.cancel_latency = polls;
         self
     }
 
+    /// Sets how long a task that was cancelled may stay inside one poll without observing it: 1
+    /// second by default, `None` for any time. A longer poll is counted in
+    /// [`Health::long_polls`](asx_runtime::Health::long_polls) and reported once for each task, by
+    /// `tracing` or on the error output. The task continues.
+    ///
+    /// Another worker finds such a poll while it goes on. With one worker it is found when it ends,
+    /// if it began after the cancel.
+    ///
+    /// ```
+    /// use asx::{Cancelled, Cx, Runtime, Scope};
+    /// use std::time::Duration;
+    ///
+    /// let limit = Duration::from_millis(5);
+    /// let runtime = Runtime::builder().workers(1).long_poll(Some(limit)).build()?;
+    /// let _ = runtime.block_on(async |cx: Cx| {
+    ///     cx.scope(async |s: Scope<Cancelled>| {
+    ///         let busy = s.task("busy").spawn(async move |_cx: Cx| {
+    ///             std::thread::sleep(3 * limit); // a loop that does not look
+    ///             Ok(())
+    ///         });
+    ///         busy.cancel("enough");
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// });
+    /// assert_eq!(runtime.metrics().health.long_polls, 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn long_poll(mut self, limit: Option<Duration>) -> Self {
+        self.settings.long_poll = limit;
+        self
+    }
+
     /// Has programs fail whose cancels are unheeded, for tests: once everything has ended,
     /// [`block_on`](Runtime::block_on) panics instead of giving its value, and names the first task
-    /// that took more polls than [it may](Builder::cancel_latency). Of several programs at a time,
+    /// that took more polls than [it may](Builder::cancel_latency) or a
+    /// [longer poll](Builder::long_poll). Of several programs at a time,
     /// the first that ends is told.
     pub fn deny_unheeded_cancels(mut self) -> Self {
         self.denies_unheeded = true;
@@ -237,11 +336,12 @@ impl Builder {
     }
 
     /// Starts the threads.
+    ///
+    /// # Errors
+    /// The error of the system if a thread cannot be started. `InvalidInput` with a [`BuildError`]
+    /// inside if settings contradict each other.
     pub fn build(self) -> io::Result<Runtime> {
-        if self.name.contains('\0') {
-            let what = "the name of a runtime's threads has a zero byte in it";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        }
+        self.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
             .map(|_| {
                 let (queue, shared) = Queue::of(self.workers);
@@ -268,6 +368,7 @@ impl Builder {
             threads: Vec::new(),
             shared: shared.clone(),
             denies_unheeded: self.denies_unheeded,
+            reported_alive: AtomicBool::new(false),
             end_audit: Some(core.audit_end()),
         };
         for worker in workers {
@@ -278,6 +379,48 @@ impl Builder {
         Ok(runtime)
     }
 }
+
+impl Builder {
+    fn check(&self) -> Result<(), BuildError> {
+        if self.name.contains('\0') {
+            return Err(BuildError::ThreadName);
+        }
+        let workers = self.workers;
+        if self.rules.tie_break == TieBreak::TaskKey && workers > 1 {
+            return Err(BuildError::TaskKeyOrder { workers });
+        }
+        Ok(())
+    }
+}
+
+/// Settings of a [`Builder`] that do not make a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The name of the threads contains a zero byte.
+    ThreadName,
+    /// [`task_key_order`](Builder::task_key_order) with several workers.
+    TaskKeyOrder {
+        /// How many workers were set.
+        workers: usize,
+    },
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BuildError::ThreadName => {
+                f.write_str("the name of a runtime's threads has a zero byte in it")
+            }
+            BuildError::TaskKeyOrder { workers } => write!(
+                f,
+                "`task_key_order` needs one worker, and the builder has {workers}: set `workers(1)`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -313,6 +456,8 @@ pub struct Runtime {
     pub(crate) shared: Arc<Shared>,
     /// Whether programs fail whose cancels are unheeded.
     pub(crate) denies_unheeded: bool,
+    /// Whether what is alive after a shutdown was reported.
+    reported_alive: AtomicBool,
     /// Checks in an audit build which references are left. Dropped last.
     end_audit: Option<End>,
 }
@@ -357,12 +502,24 @@ impl Runtime {
         self.handle().metrics()
     }
 
+    /// Checks whether nothing is alive; see [`Handle::quiescence`]. A runtime is quiescent after a
+    /// [`shutdown`](Runtime::shutdown) that succeeded, unless another thread still waits for a
+    /// timer. Before that the root region is open.
+    ///
+    /// # Errors
+    /// The failures in the order of the check, and everything that is alive.
+    pub fn quiescence(&self) -> Result<(), QuiescenceError> {
+        self.handle().quiescence()
+    }
+
     /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
     /// force after `grace.hard` more. It waits no longer than something lives. No program starts
     /// afterwards.
     ///
     /// # Errors
-    /// What still lives a second after that: tasks whose polls do not return.
+    /// What still lives a second after that: tasks whose polls do not return. The runtime also
+    /// reports it, once: as an event of `tracing` if that has a subscriber, else on the error
+    /// output.
     pub fn shutdown(&self, grace: impl Into<Grace>) -> Result<(), Dump> {
         let grace = grace.into();
         self.handle().stop(grace);
@@ -391,12 +548,32 @@ impl Runtime {
                 }
             }
         }
-        if closed { Ok(()) } else { Err(self.dump()) }
+        if closed {
+            return Ok(());
+        }
+        report_alive(&self.root, &self.core, &self.reported_alive);
+        Err(self.dump())
+    }
+}
+
+/// Reports what is alive after a shutdown, if anything is and it was not reported before.
+fn report_alive(root: &Region, core: &Core, reported: &AtomicBool) {
+    if root.is_closed() || reported.load(Relaxed) {
+        return;
+    }
+    if let Err(alive) = root.quiescence()
+        && !reported.swap(true, Relaxed)
+    {
+        // Subscribers of `tracing` may panic.
+        core.contain(|| core.report_not_quiescent(&alive));
     }
 }
 
 /// How long a shield hides a cancel unless set.
 const CLEANUP_TIME: Duration = Duration::from_secs(30);
+
+/// How long a poll may take after its task was cancelled, unless set.
+const LONG_POLL: Duration = Duration::from_secs(1);
 
 /// Beyond its grace, how long a shutdown waits for polls that do not return.
 const STUCK: Duration = Duration::from_secs(1);
@@ -437,13 +614,15 @@ impl Wake for Ended {
 /// 3. The threads for blocking jobs are notified and joined.
 /// 4. Queue entries of completed tasks are dropped.
 /// 5. Timers and sockets are closed, which wakes everything that still waits for them.
+/// 6. The root region closes if nothing lives in it. Otherwise what is alive is reported, unless
+///    [`shutdown`](Runtime::shutdown) did that.
 ///
 /// Every step runs even if another one panics. A drop on a thread of this runtime, or of another
 /// one that is being dropped, joins no thread: see `owner.rs`. The threads then end soon
 /// afterwards. Step 4 and step 5 do not rely on the joins.
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let Runtime { core, shared, threads, end_audit, .. } = self;
+        let Runtime { root, core, shared, threads, end_audit, reported_alive, .. } = self;
         let joins = shared.blocking.owner.mark_dropped();
         // Dropping a handle without a join detaches the thread.
         let end = |thread: JoinHandle<()>| {
@@ -458,6 +637,8 @@ impl Drop for Runtime {
         for waker in shared.reactor.close() {
             core.contain(|| waker.wake());
         }
+        core.contain(|| root.end_if_empty());
+        core.contain(|| report_alive(root, core, reported_alive));
         if !joins {
             // The audit expects that no thread of the runtime is left.
             let _unchecked = end_audit.take().map(std::mem::ManuallyDrop::new);

@@ -50,7 +50,8 @@ pub(crate) struct Shared {
 pub(crate) struct Rules {
     /// Cancel dispatches in a row while other work waits.
     pub(crate) cancel_streak_limit: u32,
-    /// The order of equals in a worker's own ready lane.
+    /// The order of equals in a worker's own ready lane. By task key only with one worker: then in
+    /// every lane.
     pub(crate) tie_break: TieBreak,
     /// What the workers' random numbers come from.
     pub(crate) seed: u64,
@@ -121,9 +122,14 @@ impl Shared {
             // That worker is whoever calls `block_on`.
             idle.leave();
         }
+        let global = SharedLanes::in_line();
+        if rules.tie_break == TieBreak::TaskKey {
+            let own = remotes.iter().map(|remote| &remote.lanes);
+            own.chain([&global]).for_each(SharedLanes::order_by_task);
+        }
         Arc::new(Shared {
             idle,
-            global: SharedLanes::in_line(),
+            global,
             remotes,
             closed: AtomicBool::new(false),
             rules,

@@ -17,7 +17,7 @@ use asx_runtime::{Core, Host, Region, Settings};
 
 use crate::blocking::Pool;
 use crate::clock::Clock;
-use crate::governor::{Governor, View};
+use crate::governor::{Adaptive, Governor, View};
 use crate::idle::ParkKind;
 use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
@@ -34,8 +34,23 @@ pub struct Setup {
     pub tie_break: TieBreak,
     /// Cancel dispatches in a row while other work waits.
     pub cancel_streak_limit: u32,
+    /// Who advises the workers which lane to prefer.
+    pub governed_by: GovernedBy,
     /// What tasks are bound by.
     pub settings: Settings,
+}
+
+/// Who advises the workers of a [`Stepped`] runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GovernedBy {
+    /// [`Stepped::suggest`]. It is asked before every dispatch, as is a governor that a user sets,
+    /// so that workers do not take the fast path.
+    #[default]
+    Script,
+    /// Nobody: there is no preference.
+    Nobody,
+    /// The governor that a runtime has unless another is set: [`Adaptive`] with its defaults.
+    Adaptive,
 }
 
 impl Default for Setup {
@@ -43,7 +58,8 @@ impl Default for Setup {
         let settings = Settings { operations: u32::MAX, ..Settings::default() };
         let tie_break = TieBreak::Fifo;
         let cancel_streak_limit = 16;
-        Setup { workers: 1, seed: 0, tie_break, cancel_streak_limit, settings }
+        let governed_by = GovernedBy::default();
+        Setup { workers: 1, seed: 0, tie_break, cancel_streak_limit, governed_by, settings }
     }
 }
 
@@ -116,8 +132,12 @@ impl Stepped {
             cancel_streak_limit: setup.cancel_streak_limit,
             tie_break: setup.tie_break,
             seed: setup.seed,
-            governor: Some(advice.clone()),
-            governs_all: true,
+            governor: match setup.governed_by {
+                GovernedBy::Script => Some(advice.clone()),
+                GovernedBy::Nobody => None,
+                GovernedBy::Adaptive => Some(Arc::new(Adaptive::default())),
+            },
+            governs_all: setup.governed_by == GovernedBy::Script,
         };
         let pool = Pool::new(1, "asx");
         let clock = Clock::manual();
@@ -227,7 +247,7 @@ impl Stepped {
         }
     }
 
-    /// Has workers advised so from now on.
+    /// Has workers advised so from now on, if they are [governed by](GovernedBy) the script.
     pub fn suggest(&mut self, suggestion: Suggestion) {
         self.advice.0.store(suggestion as u8, Ordering::Relaxed);
     }

@@ -230,8 +230,8 @@ impl Worker {
         }
     }
 
-    /// Whether an entry goes into this worker's queue. Where the seed decides between equals none
-    /// does: they are in the lanes, among which one is drawn.
+    /// Whether an entry goes into this worker's queue. Where the seed or the task id decides
+    /// between equals none does: they are in the lanes.
     #[inline]
     fn is_plain(&self, entry: &Runnable) -> bool {
         self.in_order && entry.is_plain()

@@ -84,8 +84,11 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         lost_panics,
         callback_panics,
         stale_wakes: _,
+        refused_cancels: _,
         unheeded_cancels: _,
         unheeded_timeouts: _,
+        leaked_obligations: _,
+        long_polls: _,
     } = health;
     // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
     // that it counts.

@@ -56,6 +56,11 @@ impl<T: Send + 'static> ChannelProbe<T> {
         self.shared.tag_id()
     }
 
+    /// The number of the region it closes with, if there is one.
+    pub fn scope(&self) -> Option<u64> {
+        self.shared.scope_id()
+    }
+
     /// Runs `f` with a sender that counts for nothing.
     pub fn with_sender<R>(&self, f: impl FnOnce(&Sender<T>) -> R) -> R {
         let sender = Sender::uncounted(&self.shared);

@@ -1,6 +1,7 @@
 //! What a runtime knows of a channel: its number, the region it closes with, what it counts against
 //! the limits, and what happened to it, on the record.
 
+use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
@@ -96,6 +97,11 @@ impl ChannelRecord {
         self.id
     }
 
+    /// The number of the region it closes with, if there is one.
+    pub fn scope(&self) -> Option<u64> {
+        self.scope.as_ref().map(|scope| scope.id)
+    }
+
     /// Whether its region still lets it be used.
     pub fn is_usable(&self) -> bool {
         let state = |scope: &Arc<Region>| scope.lock().word.state();
@@ -108,14 +114,15 @@ impl ChannelRecord {
         (self.core.next_permit.fetch_add(1, Relaxed), task)
     }
 
-    /// Makes a permit an obligation: of its holder's region, else of the channel's.
+    /// Makes a permit that was reserved at this place an obligation: of its holder's region, else
+    /// of the channel's.
     ///
     /// # Errors
     /// That region takes no more obligations.
-    pub fn oblige(&self) -> Result<Obligation, Status> {
+    pub fn oblige(&self, at: &'static Location<'static>) -> Result<Obligation, Status> {
         let own = context::with_current(|task| task.region.clone());
         let region = own.or_else(|| self.scope.clone()).unwrap_or_else(|| self.home.clone());
-        Obligation::of(region)
+        Obligation::of(region, at)
     }
 
     /// Records what a task has done to the channel; if none is given, the one that is being polled.
@@ -194,6 +201,7 @@ mod tests {
     use crate::core::Settings;
     use crate::core::limits::Limits;
     use crate::region::Policy;
+    use crate::region::resources::ChannelLoad;
     use crate::test_util::Timeless;
     use asx_journal::Recording;
 
@@ -208,6 +216,10 @@ mod tests {
     struct Panics(AtomicBool);
 
     impl Scoped for Panics {
+        fn load(&self) -> ChannelLoad {
+            ChannelLoad { messages: 2, permits: 1 }
+        }
+
         fn release(&self) {
             self.0.store(true, Relaxed);
             panic!("in a release");
@@ -304,7 +316,7 @@ mod tests {
     fn a_permit_that_is_an_obligation_is_resolved_once() {
         let root = root();
         let channel = ChannelRecord::new(None, &root, 1).unwrap();
-        let obligation = channel.oblige().unwrap();
+        let obligation = channel.oblige(Location::caller()).unwrap();
         assert!(obligation.resolve(Resolution::Commit).is_ok());
         assert!(obligation.resolve(Resolution::Abort).is_err());
         let [(first, task), (second, _)] = [channel.next_permit(), channel.next_permit()];

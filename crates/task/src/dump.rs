@@ -53,6 +53,22 @@ pub struct RegionInfo {
     pub force_in: Option<Duration>,
     /// Its live tasks, oldest first.
     pub tasks: Vec<TaskInfo>,
+    /// Its obligations that are neither committed nor aborted, oldest first, and then the tracked
+    /// permits of channels without a scope that its tasks have reserved.
+    pub obligations: Vec<ObligationInfo>,
+}
+
+/// An obligation, or a tracked permit, that is not resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObligationInfo {
+    /// Its number; `None` for a tracked permit of a channel without a scope, which has none.
+    pub id: Option<u64>,
+    /// The number of the task that reserved it; `None` if that happened outside of all tasks.
+    pub task: Option<u64>,
+    /// The name of that task, if it has one.
+    pub name: Option<Arc<str>>,
+    /// Where it was reserved.
+    pub reserved: &'static Location<'static>,
 }
 
 /// One task.
@@ -131,7 +147,8 @@ impl Dump {
 
     /// The same as one JSON object. Durations are in milliseconds. A task that waits at a socket
     /// has the key `socket`; one that waits for a lock whose holder is known has `held_by`, the
-    /// number of that task.
+    /// number of that task. A region with obligations that are not resolved has the key
+    /// `obligations`.
     pub fn to_json(&self) -> String {
         let regions: Vec<_> = self.regions.iter().map(RegionInfo::to_json).collect();
         format!("{{\"regions\":[{}],\"timers\":{}}}", regions.join(","), self.timers)
@@ -139,8 +156,13 @@ impl Dump {
 }
 
 impl RegionInfo {
-    fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let tasks: Vec<_> = self.tasks.iter().map(TaskInfo::to_json).collect();
+        let owed: Vec<_> = self.obligations.iter().map(ObligationInfo::to_json).collect();
+        let owed = match &owed[..] {
+            [] => String::new(),
+            owed => format!(",\"obligations\":[{}]", owed.join(",")),
+        };
         let parent = self.parent.map_or("null".into(), |id| id.to_string());
         let reason = self.reason.as_ref().map_or("null".into(), |r| quoted(&r.to_string()));
         let name = self.name.as_deref().map_or("null".into(), quoted);
@@ -148,13 +170,26 @@ impl RegionInfo {
         format!(
             "{{\"id\":{},\"parent\":{parent},\"name\":{name},\"opened\":{opened},\"state\":\"{}\",\
              \"finalizers\":{},\"reason\":{reason},\"cancelled_for\":{},\"force_in\":{},\
-             \"tasks\":[{}]}}",
+             \"tasks\":[{}]{owed}}}",
             self.id,
             self.state.name(),
             self.finalizers,
             millis(self.cancelled_for),
             millis(self.force_in),
             tasks.join(",")
+        )
+    }
+}
+
+impl ObligationInfo {
+    fn to_json(&self) -> String {
+        let number = |number: Option<u64>| number.map_or("null".into(), |id| id.to_string());
+        let name = self.name.as_deref().map_or("null".into(), quoted);
+        let reserved = quoted(&self.reserved.to_string());
+        format!(
+            "{{\"id\":{},\"task\":{},\"name\":{name},\"reserved\":{reserved}}}",
+            number(self.id),
+            number(self.task)
         )
     }
 }
@@ -215,7 +250,7 @@ pub(crate) fn function(body: &str) -> Option<&str> {
 }
 
 /// A duration in words, as short as tells.
-struct InWords(Duration);
+pub(crate) struct InWords(pub(crate) Duration);
 
 impl fmt::Display for InWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -277,8 +312,27 @@ impl fmt::Display for Dump {
             for task in &region.tasks {
                 writeln!(f, "{:indent$}  {task}", "")?;
             }
+            for obligation in &region.obligations {
+                writeln!(f, "{:indent$}  {obligation}", "")?;
+            }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for ObligationInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "obligation o{id}"),
+            None => f.write_str("send permit"),
+        }?;
+        if let Some(task) = self.task {
+            write!(f, " of task t{task}")?;
+            if let Some(name) = &self.name {
+                write!(f, " {name:?}")?;
+            }
+        }
+        write!(f, ", reserved at {}", self.reserved)
     }
 }
 

@@ -122,6 +122,92 @@ impl From<SpawnError> for Status {
     }
 }
 
+/// A finalizer was not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FinalizerError {
+    /// The finalizers of the scope have not begun.
+    NotFinalizing,
+    /// The scope is closed.
+    Closed,
+}
+
+impl FinalizerError {
+    pub(crate) fn new(status: Status) -> FinalizerError {
+        match status {
+            Status::InvalidTransition => FinalizerError::NotFinalizing,
+            status => {
+                debug_assert_eq!(status, Status::RegionClosed, "no answer to a finalizer");
+                FinalizerError::Closed
+            }
+        }
+    }
+}
+
+impl Coded for FinalizerError {
+    fn status(&self) -> Status {
+        match self {
+            FinalizerError::NotFinalizing => Status::InvalidTransition,
+            FinalizerError::Closed => Status::RegionClosed,
+        }
+    }
+}
+
+impl fmt::Display for FinalizerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FinalizerError::NotFinalizing => {
+                "the scope is not running its finalizers: register this one with `Scope::defer`"
+            }
+            FinalizerError::Closed => "the scope is closed",
+        })
+    }
+}
+
+impl std::error::Error for FinalizerError {}
+
+impl From<FinalizerError> for Status {
+    fn from(error: FinalizerError) -> Status {
+        error.status()
+    }
+}
+
+/// A task was not cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelError {
+    /// As many cancelled tasks are queued as [`Limits::cancel_queue`](crate::Limits::cancel_queue)
+    /// allows.
+    LimitReached,
+}
+
+impl CancelError {
+    pub(crate) fn new(status: Status) -> CancelError {
+        debug_assert_eq!(status, Status::ResourceExhausted, "no answer to a cancel");
+        CancelError::LimitReached
+    }
+}
+
+impl Coded for CancelError {
+    fn status(&self) -> Status {
+        Status::ResourceExhausted
+    }
+}
+
+impl fmt::Display for CancelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the cancel queue is full: `Limits::cancel_queue` is reached")
+    }
+}
+
+impl std::error::Error for CancelError {}
+
+impl From<CancelError> for Status {
+    fn from(error: CancelError) -> Status {
+        error.status()
+    }
+}
+
 /// An obligation was not resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -183,11 +269,11 @@ pub enum TimerError {
     Cancelled,
     /// The deadline, polls or cost of the task are used up.
     BudgetExhausted,
-    /// The time is further away than timers may be.
+    /// The time is further away than the setting `max_timer_duration` allows: 7 days by default.
     TooFar,
     /// There are as many timers as there may be.
     LimitReached,
-    /// The host has no clock for this runtime.
+    /// The host denies this runtime its clock or its timer.
     NoClock,
     /// The runtime is gone.
     Closed,
@@ -205,6 +291,24 @@ impl TimerError {
                 debug_assert_eq!(status, Status::RegionClosed, "no answer of a timer wheel");
                 TimerError::Closed
             }
+        }
+    }
+}
+
+/// Names the setting.
+pub(crate) const TOO_FAR: &str =
+    "the time is further away than `max_timer_duration` allows, which is 7 days unless set";
+
+impl TimerError {
+    /// The error for the status with which a wait was refused.
+    pub(crate) fn of_refused_wait(status: Status) -> &'static TimerError {
+        match TimerError::new(status) {
+            TimerError::Cancelled => &TimerError::Cancelled,
+            TimerError::BudgetExhausted => &TimerError::BudgetExhausted,
+            TimerError::TooFar => &TimerError::TooFar,
+            TimerError::LimitReached => &TimerError::LimitReached,
+            TimerError::NoClock => &TimerError::NoClock,
+            TimerError::Closed => &TimerError::Closed,
         }
     }
 }
@@ -227,9 +331,9 @@ impl fmt::Display for TimerError {
         f.write_str(match self {
             TimerError::Cancelled => "the task was asked to stop",
             TimerError::BudgetExhausted => "the budget of the task is used up",
-            TimerError::TooFar => "the time is further away than timers may be",
+            TimerError::TooFar => TOO_FAR,
             TimerError::LimitReached => "there are as many timers as there may be",
-            TimerError::NoClock => "the host has no clock for this runtime",
+            TimerError::NoClock => "the host denies this runtime its clock or its timer",
             TimerError::Closed => "the runtime is gone",
         })
     }
@@ -258,6 +362,10 @@ mod tests {
         }
         assert_eq!(SpawnError::new(AffinityViolation), SpawnError::NoSuchWorker);
         assert_eq!(SpawnError::NoSuchWorker.status(), AffinityViolation);
+        for code in [InvalidTransition, RegionClosed] {
+            assert_eq!(FinalizerError::new(code).status(), code);
+        }
+        assert_eq!(CancelError::new(ResourceExhausted).status(), ResourceExhausted);
         for code in [ObligationAlreadyResolved, ObligationLeaked, RegionClosed] {
             assert_eq!(ObligationError::new(code).status(), code);
         }

@@ -17,7 +17,7 @@ pub use on::{
     set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{inspect, is_on, neutrally, pends, read_numbers, set_pause, yields};
+pub(crate) use on::{inspect, is_on, neutrally, observes, pends, read_numbers, set_pause, yields};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -74,6 +74,12 @@ pub(crate) fn neutrally<R>(f: impl FnOnce() -> R) -> R {
 #[inline(always)]
 pub(crate) fn pends() {}
 
+/// Records that the step has checked whether its task is cancelled. Another task may cancel it
+/// before the next operation.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn observes() {}
+
 /// Records that the step reads the state of the whole runtime.
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
@@ -92,9 +98,6 @@ pub struct Object(#[cfg(feature = "lab")] u64);
 impl Object {
     /// One of those that share a name.
     pub const COMMON: Object = Object();
-
-    /// The name that all watched values and broadcasts share.
-    pub const VALUES: Object = Object();
 
     /// A new region.
     #[inline(always)]
@@ -594,6 +597,11 @@ mod on {
     }
 
     #[inline]
+    pub(crate) fn observes() {
+        POLL.with(|poll| poll.touched.set(true));
+    }
+
+    #[inline]
     pub(crate) fn pends() {
         POLL.with(|poll| poll.pending.set(true));
     }
@@ -686,9 +694,6 @@ mod on {
     impl Object {
         /// One of those that share a name.
         pub const COMMON: Object = Object(0);
-
-        /// The name that all watched values and broadcasts share.
-        pub const VALUES: Object = Object(0x7661_6C75_6573_5F6F);
 
         /// A new region: named as by [`new`](Object::new), and recognisable as one.
         #[inline]

@@ -10,8 +10,10 @@ use std::task::{Context, Poll, Waker, ready};
 use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::ids::TaskId;
+use asx_kernel::status::Status;
 
 use crate::cancel::view::{CancelView, Check};
+use crate::error::CancelError;
 use crate::footprint::{self, Object, Part};
 use crate::proceed;
 use crate::task::cell::{JoinInner, TaskRef};
@@ -65,12 +67,64 @@ impl<T, E> Task<T, E> {
         TaskId(Key { generation: self.joint.task().id(), index: 0 })
     }
 
-    /// Asks the task to stop: true the first time. Later reasons can only be stronger.
+    /// Requests cancellation of the task. Returns true for the first request; later reasons can
+    /// only be stronger.
     ///
-    /// The reason is a [`Kind`], or a word for people (then the kind is `User`).
+    /// The reason is a [`Kind`], or a message (then the kind is `User`).
+    ///
+    /// If [`Limits::cancel_queue`](crate::Limits::cancel_queue) is set and reached, the request is
+    /// refused: nothing changes, the result is false, and the refusal is counted in
+    /// [`Health::refused_cancels`](crate::Health::refused_cancels). Programs that set this limit
+    /// use [`try_cancel`](Task::try_cancel).
     pub fn cancel(&self, why: impl Into<Why>) -> bool {
         let why = why.into();
         let _after = footprint::operation();
+        let core = &self.joint.task().region.core;
+        self.request_cancel(why).unwrap_or_else(|_| {
+            core.cancel_refused();
+            false
+        })
+    }
+
+    /// Requests cancellation of the task, as [`cancel`](Task::cancel) does.
+    ///
+    /// # Errors
+    /// [`CancelError::LimitReached`] if the request needs a place in the cancel queue and
+    /// [`Limits::cancel_queue`](crate::Limits::cancel_queue) is reached. Nothing has changed then.
+    /// A request to a task that has ended, is being polled or is in that queue needs none.
+    /// [`Scope::cancel`](crate::Scope::cancel) is never refused.
+    ///
+    /// ```
+    /// use asx::{CancelError, Cancelled, Cx, Limits, Runtime, Scope};
+    ///
+    /// let limits = Limits { cancel_queue: 1, ..Limits::default() };
+    /// let runtime = Runtime::builder().current_thread().limits(limits).build()?;
+    /// runtime.block_on(async |cx: Cx| {
+    ///     cx.scope(async |s: Scope<Cancelled>| {
+    ///         let [first, second] = [1, 2].map(|_| s.spawn(async |_cx: Cx| Ok(())));
+    ///         assert_eq!(first.try_cancel("enough"), Ok(true));
+    ///         assert_eq!(second.try_cancel("enough"), Err(CancelError::LimitReached));
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_cancel(&self, why: impl Into<Why>) -> Result<bool, CancelError> {
+        let why = why.into();
+        let _after = footprint::operation();
+        self.request_cancel(why).map_err(CancelError::new)
+    }
+
+    /// [`cancel`](Task::cancel) within the limit of the cancel queue.
+    fn request_cancel(&self, why: Why) -> Result<bool, Status> {
+        let task = self.joint.task();
+        let _reserved = task.region.core.room_to_cancel(task)?;
+        Ok(self.cancel_unlimited(why))
+    }
+
+    /// [`cancel`](Task::cancel) for the runtime itself, which no limit refuses: see decision 081.
+    pub(crate) fn cancel_unlimited(&self, why: Why) -> bool {
         let task = self.joint.task();
         let region = &task.region;
         if why.polls.is_none() && why.time.is_none() {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{Kind, Reason};
-use asx_kernel::lanes::Lane;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
@@ -21,7 +20,7 @@ use crate::Task;
 use crate::region::{Policy, Region};
 use crate::scope::Scope;
 use crate::task::audit::Owner;
-use crate::task::cell::{Activity, TaskRef};
+use crate::task::cell::TaskRef;
 use crate::task::context;
 use crate::task::cx::Cx;
 
@@ -64,14 +63,7 @@ impl HostTask {
         if word.is_completed() || self.0.is_finalizer() {
             return Ok(false);
         }
-        let adds = match word.activity() {
-            Activity::Runnable => !word.state().in_cancel_lane(),
-            Activity::Waiting => !word.state().acknowledged(),
-            Activity::Running => false,
-        };
-        if adds {
-            self.0.region.core.room_in(Lane::Cancel)?;
-        }
+        let _reserved = self.0.region.core.room_to_cancel(&self.0)?;
         let reason = asked(&self.0.region, kind, message);
         Ok(self.0.region.cancel_task(&self.0, &Arc::new(reason), kind.cleanup()))
     }

@@ -43,12 +43,14 @@ pub mod net;
 pub mod operation;
 #[cfg(feature = "lab")]
 pub mod pausing;
+mod permit_record;
 mod pinned;
 mod prim;
 #[doc(hidden)]
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub mod probe;
 mod proceed;
+mod quiescence;
 mod region;
 mod root;
 mod runtime_handle;
@@ -80,6 +82,7 @@ mod why;
 pub use self::core::latency::Unheeded;
 pub use self::core::limits::Limits;
 pub use self::core::metrics::{Metrics, WorkerMetrics};
+pub use self::core::timers::TimeDenied;
 pub use self::core::{Core, Health, Host, Settings};
 pub use abandon::AbandonOnCancel;
 pub use asx_journal::{Dispatch, Recorded, Recording};
@@ -93,11 +96,14 @@ pub use combine::{
     race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
     try_join3, try_join4,
 };
-pub use dump::{Activity, Dump, LockHolder, RegionInfo, TaskInfo};
-pub use error::{AdmissionError, ObligationError, SpawnError, TimerError};
+pub use dump::{Activity, Dump, LockHolder, ObligationInfo, RegionInfo, TaskInfo};
+pub use error::{
+    AdmissionError, CancelError, FinalizerError, ObligationError, SpawnError, TimerError,
+};
 pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;
+pub use quiescence::{ChannelInfo, QuiescenceError, TimerInfo};
 pub use region::grace::Grace;
 pub use region::resources::Obligation;
 pub use region::{Policy, Region};

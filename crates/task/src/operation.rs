@@ -25,6 +25,7 @@
 //! | let the lab know what is used | [`footprint`], [`waits`](crate::waits) |
 //! | have something closed by its scope, and on the record | [`ChannelRecord`], [`Scoped`] |
 //! | panic when dropped, except by force | [`is_dropping_by_force`] |
+//! | have what must be resolved in dumps, and its leak counted and reported | [`PermitRecord`] |
 //!
 //! # Example
 //!
@@ -115,8 +116,9 @@ pub use crate::cancel::wakers::Registration;
 pub use crate::channel_record::ChannelRecord;
 use crate::footprint;
 pub use crate::force::is_dropping_by_force;
+pub use crate::permit_record::PermitRecord;
 pub use crate::proceed::{begin, begins, charge, ends};
-pub use crate::region::resources::Scoped;
+pub use crate::region::resources::{ChannelLoad, Scoped};
 pub use crate::spinlock::{Held, SpinLock};
 pub use crate::task::cell::is_task_waker;
 use crate::task::context;

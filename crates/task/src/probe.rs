@@ -257,11 +257,6 @@ impl RegionProbe {
         failed(self.region(), error)
     }
 
-    /// Opens or shuts its gate.
-    pub fn set_admission(&self, open: bool) {
-        self.region().lock().shut = !open;
-    }
-
     /// Reserves an obligation.
     pub fn oblige(&self) -> Result<u64, Status> {
         self.region().oblige()

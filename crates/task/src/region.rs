@@ -14,6 +14,7 @@ mod described;
 mod discard;
 pub(crate) mod grace;
 mod inline_map;
+pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
@@ -48,12 +49,16 @@ use asx_kernel::task::{TaskEffect, TaskState};
 
 use crate::cancel::wakers;
 use crate::core::spans::Span;
+use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
+use crate::error::TOO_FAR;
 use crate::footprint::{Leave, Object};
 use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::spinlock::SpinLock;
 use crate::task::audit::{HomeBooks, Members, Owner, Seal};
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::task::cell::Activity;
 use crate::task::cell::{Header, Requested, Runnable, TaskRef};
 use crate::task::outcome::Cancelled;
 use completion_buffer::CompletionBuffer;
@@ -366,8 +371,20 @@ impl Region {
         Ok(())
     }
 
+    /// Opens or closes the admission gate.
+    pub(crate) fn set_admission(&self, open: bool) {
+        self.object.write();
+        self.lock().shut = !open;
+    }
+
+    /// Limits how many tasks and regions live inside at a time.
+    pub(crate) fn limit_children(&self, children: u32) {
+        self.lock().max_children = Some(children as usize);
+    }
+
     /// Counts a finalizer that is about to be spawned directly.
     pub(crate) fn count_finalizer(&self) -> Result<(), Status> {
+        self.object.write();
         let mut inner = self.lock();
         inner.admit(Operation::SpawnFinalizer)?;
         inner.word.task_added();
@@ -452,6 +469,18 @@ impl Region {
         Tree::go_on(self, duty);
     }
 
+    /// [`end`](Region::end) if no task and no region lives inside: for hosts that are dropped and
+    /// run nothing any more.
+    pub fn end_if_empty(self: &Arc<Self>) {
+        let is_empty = {
+            let inner = self.lock();
+            inner.word.live_tasks() == 0 && inner.word.open_children() == 0
+        };
+        if is_empty {
+            self.end();
+        }
+    }
+
     /// Ends admission and asks everything inside to stop. On a closing region it strengthens.
     pub(crate) fn close(self: &Arc<Self>, reason: Arc<Reason>, cleanup: Cleanup) {
         self.object.write();
@@ -532,12 +561,23 @@ impl Region {
     #[cold]
     pub(crate) fn refuse_wait(&self, task: &TaskRef, status: Status) -> Arc<Reason> {
         let kind = Kind::ResourceUnavailable;
-        let reason = Arc::new(match status {
+        let reason = match status {
             Status::CapabilityDenied => {
-                self.reason(kind).with_message("clock capability denied to a task's timer")
+                let why = match self.core.time_denied() {
+                    Some(TimeDenied::Timer) => "timer capability denied to a task's timer",
+                    _ => "clock capability denied to a task's timer",
+                };
+                self.reason(kind).with_message(why)
+            }
+            Status::TimerDurationExceeded => {
+                // A page has no room for the sentence.
+                let name = "TIMER_DURATION_EXCEEDED: max_timer_duration";
+                let why = if cfg!(target_family = "wasm") { name } else { TOO_FAR };
+                self.reason(kind).with_message(why)
             }
             status => self.refused(kind, status),
-        });
+        };
+        let reason = Arc::new(reason.with_refusal(status));
         self.cancel_task(task, &reason, kind.cleanup());
         reason
     }
@@ -686,6 +726,10 @@ unsafe fn request(
         return (false, None);
     };
     let first = effect == TaskEffect::Requested;
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    if first && header.word.load().activity() == Activity::Running {
+        header.region.core.watch_running(header, reason.timestamp);
+    }
     if moved {
         let lane = if first { header.own_lane() } else { Lane::Cancel };
         header.region.core.host.dead_entries(lane, 1);

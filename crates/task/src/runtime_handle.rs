@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::footprint::{self, Object};
 use crate::region::Region;
-use crate::{Cx, Dump, Grace, Health, Metrics};
+use crate::{Cx, Dump, Grace, Health, Metrics, QuiescenceError};
 
 /// Looks at a runtime, and stops it, from anywhere: from a signal handler's thread, say.
 ///
@@ -44,6 +44,42 @@ impl Handle {
         let _after = footprint::operation();
         footprint::inspect();
         self.region.health()
+    }
+
+    /// Checks whether nothing is alive: no task, no reserved obligation, no region that is not
+    /// closed, no armed timer, and no channel of a scope with messages or permits.
+    ///
+    /// It covers what [`dump`](Handle::dump) covers: on threads the whole runtime, on pages and in
+    /// the lab the program the handle was taken in. The root region of a runtime is open until the
+    /// runtime is shut down, and that of a program until the program ends. Until then this is an
+    /// error, and the list tells what else is alive.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    /// use asx::{Runtime, Status};
+    ///
+    /// let runtime = Runtime::new()?;
+    /// let alive = runtime.block_on(async |cx: Cx| {
+    ///     let alive = cx.handle().quiescence().unwrap_err();
+    ///     // The body of the program runs, in a region inside the root.
+    ///     assert_eq!(alive.codes(), [Status::TasksStillActive, Status::RegionsNotClosed]);
+    ///     assert!(alive.to_string().starts_with("not quiescent: TASKS_STILL_ACTIVE (1), "));
+    ///     alive
+    /// });
+    /// assert_eq!((alive.tasks().count(), alive.dump.regions.len()), (1, 2));
+    ///
+    /// runtime.shutdown(1.secs()).unwrap();
+    /// assert!(runtime.handle().quiescence().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The failures in the order of the check, and everything that is alive. While tasks run,
+    /// regions are observed one after the other.
+    pub fn quiescence(&self) -> Result<(), QuiescenceError> {
+        let _after = footprint::operation();
+        footprint::inspect();
+        self.region.quiescence()
     }
 
     /// Begins to stop everything gently: told now ([`Cx::stopping`]), cancelled after `grace.soft`,

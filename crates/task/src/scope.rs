@@ -22,13 +22,13 @@ use pin_project_lite::pin_project;
 use crate::cancel::node::{self, Inside};
 use crate::cancel::view::Check;
 use crate::cancel::wakers::{self, Registration};
-use crate::error::{AdmissionError, SpawnError};
+use crate::error::{AdmissionError, FinalizerError, SpawnError};
 use crate::footprint;
 use crate::handle::Task;
 use crate::proceed;
 use crate::region::{Finalizer, Label, Policy, Region};
 use crate::spawn::{Plan, make, spawn};
-use crate::task::cell::{TaskAttrs, TaskRef, claim_error};
+use crate::task::cell::{Runnable, TaskAttrs, TaskRef, claim_error};
 use crate::task::cx::Cx;
 use crate::task::outcome::{Cancelled, Outcome, Panic, TaskError};
 use crate::wait::Wait;
@@ -134,9 +134,16 @@ impl Cx {
     pub fn scope_with(&self, policy: Policy) -> ScopeBuilder<'_> {
         let budget = Budget::INFINITE;
         let at = Location::caller();
-        let cleanup_polls = None;
-        let cleanup_time = None;
-        ScopeBuilder { cx: self, policy, budget, cleanup_polls, cleanup_time, name: None, at }
+        ScopeBuilder {
+            cx: self,
+            policy,
+            budget,
+            cleanup_polls: None,
+            cleanup_time: None,
+            max_children: u32::MAX,
+            name: None,
+            at,
+        }
     }
 }
 
@@ -149,6 +156,8 @@ pub struct ScopeBuilder<'a> {
     budget: Budget,
     cleanup_polls: Option<u32>,
     cleanup_time: Option<Option<Duration>>,
+    /// `u32::MAX`: any number.
+    max_children: u32,
     name: Option<Arc<str>>,
     at: &'static Location<'static>,
 }
@@ -193,6 +202,39 @@ impl<'a> ScopeBuilder<'a> {
         self
     }
 
+    /// Limits the number of tasks and scopes that are live in the scope at a time; no limit unless
+    /// set. Tasks of inner scopes count in their own scope only; finalizers do
+    /// not count.
+    ///
+    /// At the limit, [`try_spawn`](TaskBuilder::try_spawn) returns
+    /// [`AdmissionError::LimitReached`], and [`Scope::spawn`] returns the handle of a task that was
+    /// cancelled (`ResourceUnavailable`). Nothing else has changed. A task counts until it has left
+    /// the scope, which on several workers may be a moment after its handle has the outcome.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    /// use asx::{AdmissionError, Policy, SpawnError};
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), TaskError<Cancelled>> {
+    ///     cx.scope_with(Policy::FailFast)
+    ///         .max_children(1)
+    ///         .run(async |s: Scope<Cancelled>| {
+    ///             let first = s.spawn(async |cx: Cx| cx.sleep(60.minutes()).await);
+    ///             let second = s.task("second").try_spawn(async |_cx: Cx| Ok(2));
+    ///             let refused = SpawnError::Refused(AdmissionError::LimitReached);
+    ///             assert_eq!(second.err(), Some(refused));
+    ///             first.cancel("enough");
+    ///             Ok(())
+    ///         })
+    ///         .await
+    /// }
+    /// ```
+    pub fn max_children(mut self, children: usize) -> Self {
+        self.max_children = u32::try_from(children).unwrap_or(u32::MAX);
+        self
+    }
+
     /// Opens the scope and runs `body` in it; see [`Cx::scope`].
     pub async fn run<F, B, T, E>(self, body: F) -> Outcome<T, E>
     where
@@ -223,6 +265,9 @@ impl<'a> ScopeBuilder<'a> {
         let any = self.cleanup_time.flatten().map(|_| u32::MAX);
         if let Some(polls) = self.cleanup_polls.or(any) {
             region.set_cleanup_polls(polls);
+        }
+        if self.max_children < u32::MAX {
+            region.limit_children(self.max_children);
         }
         let guard = CloseOnDrop(&region);
         let scope = Scope { region: region.clone(), error: PhantomData };
@@ -481,6 +526,68 @@ impl<E> Scope<E> {
     pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
     }
+
+    /// Closes the admission gate: until [`open_admission`](Scope::open_admission), new tasks, inner
+    /// scopes, obligations and channels of the scope are refused with
+    /// [`AdmissionError::GateShut`]. [`spawn`](Scope::spawn) returns the handle of a task that was
+    /// cancelled (`ResourceUnavailable`).
+    ///
+    /// What is in the scope continues, and finalizers can be [registered](Scope::defer). The gate
+    /// of a scope does not affect the scopes inside it.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    /// use asx::{AdmissionError, SpawnError};
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    ///     cx.scope(async |s: Scope<Cancelled>| {
+    ///         s.close_admission();
+    ///         let refused = s.task("request").try_spawn(async |_cx: Cx| Ok(()));
+    ///         assert_eq!(refused.err(), Some(SpawnError::Refused(AdmissionError::GateShut)));
+    ///         s.open_admission();
+    ///         assert!(s.task("request").try_spawn(async |_cx: Cx| Ok(())).is_ok());
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    pub fn close_admission(&self) {
+        let _after = footprint::operation();
+        self.region.set_admission(false);
+    }
+
+    /// Opens the admission gate again. A scope that is closing stays closed for new work.
+    pub fn open_admission(&self) {
+        let _after = footprint::operation();
+        self.region.set_admission(true);
+    }
+}
+
+/// Makes a finalizer of a region whose tasks have errors of type `E`.
+fn finalizer<F, B, E>(
+    region: &Arc<Region>,
+    at: Option<&'static Location<'static>>,
+    body: F,
+) -> Result<Option<Runnable>, Status>
+where
+    F: FnOnce(Cx) -> B + Send + 'static,
+    B: Future<Output = ()> + Send + 'static,
+    E: Send + 'static,
+{
+    let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
+    let budget = Some(region.finalizer_budget());
+    let operation = Operation::SpawnFinalizer;
+    let plan = Plan { operation, attrs, budget, at, ..Plan::default() };
+    let body = |cx| {
+        let body = body(cx);
+        async move {
+            body.await;
+            Ok::<(), E>(())
+        }
+    };
+    // SAFETY: Send and 'static.
+    unsafe { make(region, plan, body) }.0
 }
 
 impl<E: Send + 'static> Scope<E> {
@@ -531,9 +638,9 @@ impl<E: Send + 'static> Scope<E> {
     }
 
     /// Registers a finalizer: it runs when everything else in the scope has ended, last registered
-    /// first, and no cancel reaches it. It may wait, but start nothing: the scope is closing by
-    /// then. If it panics, the others still run, and the scope ends with the panic, whatever else
-    /// it would have returned.
+    /// first, and no cancel reaches it. It may wait, but start no tasks other than
+    /// [finalizers](Scope::spawn_finalizer): the scope is closing by then. If it panics, the others
+    /// still run, and the scope ends with the panic, whatever else it would have returned.
     #[track_caller]
     pub fn defer<F, B>(&self, body: F) -> Result<(), AdmissionError>
     where
@@ -541,23 +648,60 @@ impl<E: Send + 'static> Scope<E> {
         B: Future<Output = ()> + Send + 'static,
     {
         let at = Some(Location::caller());
-        let finalizer: Finalizer = Box::new(move |region| {
-            let attrs = Some(Box::new(TaskAttrs { finalizer: true, ..TaskAttrs::default() }));
-            let budget = Some(region.finalizer_budget());
-            let operation = Operation::SpawnFinalizer;
-            let plan = Plan { operation, attrs, budget, at, ..Plan::default() };
-            let body = |cx| {
-                let body = body(cx);
-                async move {
-                    body.await;
-                    Ok::<(), E>(())
-                }
-            };
-            // SAFETY: Send and 'static.
-            unsafe { make(region, plan, body) }.0.ok().flatten()
-        });
+        let finalizer: Finalizer =
+            Box::new(move |region| finalizer::<_, _, E>(region, at, body).ok().flatten());
         let _after = footprint::operation();
         self.region.defer(finalizer).map_err(AdmissionError::new)
+    }
+
+    /// Starts a finalizer in a scope that is running its finalizers, usually from one of them. It
+    /// runs beside the finalizer that started it, within the same cleanup limits, and no cancel
+    /// reaches it. Finalizers that were [registered](Scope::defer) earlier begin when it has ended.
+    /// A panic ends the scope as that of a registered finalizer does.
+    ///
+    /// ```
+    /// use asx::prelude::*;
+    ///
+    /// #[asx::main]
+    /// async fn main(cx: &Cx) -> Result<(), Cancelled> {
+    ///     cx.scope(async |s: Scope<Cancelled>| {
+    ///         let scope = s.clone();
+    ///         let close_all = async move |_cx: Cx| {
+    ///             for connection in 1..=3 {
+    ///                 let close = async move |cx: Cx| {
+    ///                     let _ = cx.sleep(1.millis()).await;
+    ///                     println!("connection {connection} is closed");
+    ///                 };
+    ///                 scope.spawn_finalizer(close).expect("the scope is finalizing");
+    ///             }
+    ///         };
+    ///         s.defer(close_all).expect("the scope is open");
+    ///         Ok(())
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`FinalizerError::NotFinalizing`] before the finalizers of the scope begin: use
+    /// [`defer`](Scope::defer) in an open scope. [`FinalizerError::Closed`] after they have ended.
+    /// The body is dropped.
+    #[track_caller]
+    pub fn spawn_finalizer<F, B>(&self, body: F) -> Result<(), FinalizerError>
+    where
+        F: FnOnce(Cx) -> B + Send + 'static,
+        B: Future<Output = ()> + Send + 'static,
+    {
+        let at = Some(Location::caller());
+        let _after = footprint::operation();
+        let region = &self.region;
+        region.count_finalizer().map_err(FinalizerError::new)?;
+        let entry = finalizer::<_, _, E>(region, at, body).map_err(FinalizerError::new)?;
+        if let Some(entry) = entry {
+            region.watch_cleanup();
+            region.core.host.schedule_globally(entry);
+        }
+        Ok(())
     }
 
     /// Asks everything in the scope to stop, its body too. See [`Task::cancel`].

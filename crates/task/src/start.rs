@@ -151,7 +151,8 @@ impl<V, T, E> Starting<V, T, E> {
 
     fn give_up(&mut self) {
         if let Some(task) = self.task.take() {
-            task.cancel(Kind::LinkedExit);
+            let _after = footprint::operation();
+            task.cancel_unlimited(Kind::LinkedExit.into());
         }
     }
 }
@@ -177,7 +178,8 @@ impl<V, T, E> Future for Starting<V, T, E> {
         match self.hear(context.waker()) {
             Some(Some(value)) => return Poll::Ready(Ok((value, task))),
             Some(None) => {
-                task.cancel(Kind::LinkedExit);
+                let _after = footprint::operation();
+                task.cancel_unlimited(Kind::LinkedExit.into());
             }
             None => {}
         }

@@ -52,7 +52,7 @@ const fn with(own: &'static [&'static str], kind: SchedulerKind) -> SchedulerKin
 }
 
 /// Every kind there is.
-pub const SCHEDULER_KINDS: [SchedulerKind; 12] = [
+pub const SCHEDULER_KINDS: [SchedulerKind; 13] = [
     kind("scheduler_step_begin", false, true, false),
     kind("scheduler_step_decision", true, true, false),
     kind("scheduler_step_end", true, true, false),
@@ -62,6 +62,7 @@ pub const SCHEDULER_KINDS: [SchedulerKind; 12] = [
     // Threads have neither turns nor batches, but they may be refused something too.
     with(&["capability", "provenance"], kind("scheduler_capability_denied", false, false, true)),
     with(&["timer"], kind("scheduler_stale_timer", false, true, true)),
+    with(&["by_ns"], kind("scheduler_clock_went_back", false, true, true)),
     kind("scheduler_forged_message", false, true, true),
     kind("scheduler_forged_timer", false, true, true),
     kind("scheduler_started_twice", false, true, true),

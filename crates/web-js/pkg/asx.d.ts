@@ -4,7 +4,8 @@
  * `trapped` says which, and every promise of it rejects (`INTERNAL`).
  */
 export interface Capabilities {
-  /** The time in milliseconds; it never goes back. */
+  /** The time in milliseconds. It should never go back: a jump back is a host event
+   *  (`scheduler_clock_went_back`), and time goes on from where it was. */
   clock?: () => number;
   /** Two random words. */
   entropy?: () => Uint32Array;
@@ -18,31 +19,49 @@ export interface Capabilities {
   abortController: () => AbortController;
   /** For `fetch` of Rust programs. */
   fetch?: (request: RequestInfo, init?: RequestInit) => Promise<Response>;
+  /** Shows a line to the author of the page. The page's own facilities write it to the console. */
+  report?: (line: string) => void;
 }
 
 /** What can be granted and taken away. */
 export type CapabilityName =
-  /** Reading the time. Without it waits for a time fail. */
+  /** Reading the time. Without it waits for a time fail (`CAPABILITY_DENIED`). */
   | "clock"
   /** Random numbers. Without it a task that wants one is cancelled (`ResourceUnavailable`). */
   | "entropy"
-  /** The host timer. Without it sleeps last until it is granted. */
+  /** The host timer. Without it waits for a time fail (`CAPABILITY_DENIED`). */
   | "timer"
-  /** Messages to oneself. Without it a drain that was cut short goes on when it is granted. */
+  /** Messages to oneself. Without it what is runnable when the allowance of a host turn is used up
+   *  goes on when it is granted, and `yieldNow` fails (`CAPABILITY_DENIED`). */
   | "post"
   /** Microtasks. Without it nothing begins until it is granted. */
   | "microtask";
 
-/** How a runtime is started. A value that makes no sense rejects with `INVALID_ARGUMENT`. */
+/** How a runtime is started. A value that makes no sense, and an option that does not exist, reject
+ *  with `INVALID_ARGUMENT`. */
 export interface Options {
   /** The page's own facilities unless given. */
   capabilities?: Capabilities;
-  /** Steps per drain, from 1: 256 unless given. */
+  /** Steps per host turn, from 1: 256 unless given. */
   burst?: number;
-  /** Milliseconds per drain, above 0: 4 unless given, `Infinity` for no limit. */
+  /** Milliseconds per host turn, above 0: 4 unless given, `Infinity` for no limit. What bodies of
+   *  tasks and callbacks of the page take between its steps counts. */
   sliceMs?: number;
   /** How many events are retained, up to 2^24: 0, and nothing is recorded, unless given. */
   journal?: number;
+  /** Milliseconds, from 0: a longer sleep rejects with `Cancelled`, whose message names
+   *  `max_timer_duration`. 7 days unless given, `Infinity` for no limit. */
+  maxTimerMs?: number;
+  /** Milliseconds, from 0: longer timers wait in a heap instead of the timer wheel, which affects
+   *  speed only. 24 hours unless given. */
+  maxWheelMs?: number;
+  /** How many links the chain of causes of a cancel has at most: 16 unless given. */
+  causeDepth?: number;
+  /** How many bytes it has at most, 88 and the message for each link: 4096 unless given. */
+  causeBytes?: number;
+  /** Which of several tasks of the same lane and priority runs first: the one that has waited
+   *  longest, unless this is `"taskKey"`, which orders them by their numbers. */
+  tieBreak?: "fifo" | "taskKey";
   /** Where the WebAssembly file is, if not beside this module. Of the first start that succeeds. */
   module?: string | URL | Response | BufferSource | WebAssembly.Module;
 }
@@ -164,6 +183,8 @@ export type HostEventName =
   | "scheduler_forged_timer"
   /** A host timer rang after it was replaced: `timer`. */
   | "scheduler_stale_timer"
+  /** The page's clock went back, by so many nanoseconds: `by_ns`. Time goes on from where it was. */
+  | "scheduler_clock_went_back"
   /** Somebody tried to start a second runtime. */
   | "scheduler_started_twice"
   /** The runtime is dead: `diagnosis`. */
@@ -226,6 +247,8 @@ export interface RegionInfo {
   reason: string | null;
   /** In the order they were started. */
   tasks: TaskInfo[];
+  /** The obligations of Rust programs that are not resolved, if there are any. */
+  obligations?: { id: number | null; task: number | null; name: string | null; reserved: string }[];
 }
 
 /** What lives, where, and what it waits for. */
@@ -234,6 +257,31 @@ export interface Dump {
   regions: RegionInfo[];
   /** How many timers are armed. */
   timers: number;
+}
+
+/** Why a runtime is not quiescent, in the order of the check. */
+export type QuiescenceCode =
+  /** A task has not ended. */
+  | "TASKS_STILL_ACTIVE"
+  /** An obligation of a Rust program is not resolved. */
+  | "OBLIGATIONS_UNRESOLVED"
+  /** A region is not closed. The root is open until `shutdown` is complete. */
+  | "REGIONS_NOT_CLOSED"
+  /** A timer is armed. */
+  | "TIMERS_PENDING"
+  /** A channel of a scope of a Rust program holds messages or permits. */
+  | "CHANNEL_NOT_DRAINED";
+
+/** What is alive in a runtime that is not quiescent. */
+export interface NotQuiescent {
+  /** The failures in order, with how many things each is about; at least one. */
+  failures: { code: QuiescenceCode; count: number }[];
+  /** The regions that are not closed, with their tasks. */
+  regions: RegionInfo[];
+  /** The armed timers, the earliest first, with whose each is and the milliseconds left. */
+  timers: { task: number | null; region: number | null; due_in: number }[];
+  /** The channels that hold something. */
+  channels: { id: number; region: number; messages: number; permits: number }[];
 }
 
 /** Why a task was cancelled. */
@@ -282,19 +330,23 @@ export interface Context {
   readonly signal: AbortSignal;
   /** Milliseconds. */
   now(): number;
-  /** Rejects with a `CancelError` when the task is asked to stop. */
+  /** Rejects with a `CancelError` when the task is asked to stop, and with an error named
+   *  `CAPABILITY_DENIED` if the page denies the clock or the timer. */
   sleep(ms: number): Promise<void>;
-  /** Lets everything that is runnable go first. */
+  /** Lets everything that is runnable go first. Rejects with an error named `CAPABILITY_DENIED` if
+   *  that needs another host turn and the page denies messages. */
   yieldNow(): Promise<void>;
-  /** Starts a task inside this one, which is over only when that is; a text is its name. */
-  spawn<T>(body: Body<T>, options?: string | TaskOptions): Promise<T>;
+  /** Starts a task inside this one, which is over only when that is; a text is its name. The handle
+   *  is a promise of its value, and can cancel it. */
+  spawn<T>(body: Body<T>, options?: string | TaskOptions): Task<T>;
   /** Asks everything that was started here to stop; this task goes on. */
   cancelChildren(why?: unknown): void;
 }
 
 export type Body<T> = (cx: Context) => T | PromiseLike<T>;
 
-/** How a task is started. A value that makes no sense is thrown back: `INVALID_ARGUMENT`. */
+/** How a task is started. A value that makes no sense, and an option that does not exist, are thrown
+ *  back: `INVALID_ARGUMENT`. */
 export interface TaskOptions {
   /** What dumps and traces call it. */
   name?: string;
@@ -315,7 +367,7 @@ export class Task<T> implements Promise<T> {
   readonly promise: Promise<T>;
   /** Its number, as in dumps. */
   readonly id: number;
-  /** The region of the tasks that the page starts. What this one starts is in another, inside. */
+  /** The region it is in: that of the tasks the page starts, or of those its parent starts. */
   readonly region: number;
   /** Asks it to stop: its signal aborts, and it goes on until its promise is settled. Whatever is
    *  said comes back as the `cause` of the error. */
@@ -326,6 +378,8 @@ export class Task<T> implements Promise<T> {
   ): Promise<A | B>;
   catch<B = never>(failed?: ((reason: any) => B | PromiseLike<B>) | null): Promise<T | B>;
   finally(done?: (() => void) | null): Promise<T>;
+  /** `await using`: asks the task to stop and waits until it has ended, whatever its outcome. */
+  [Symbol.asyncDispose](): Promise<void>;
   readonly [Symbol.toStringTag]: string;
 }
 
@@ -338,8 +392,10 @@ export class Runtime {
   private constructor();
   /** Starts a task; a text is its name. */
   spawn<T>(body: Body<T>, options?: string | TaskOptions): Task<T>;
-  /** Calls back with each event of the journal once, in order, and with gaps between them; answers
-   *  how to stop that. What a listener throws is an `unhandledrejection`, and disturbs nobody. */
+  /** Calls back with each event of the journal once, in order, from the oldest one that is retained
+   *  on; a gap stands for those that were overwritten. Each subscription has its own place in the
+   *  journal. Answers how to stop that. What a listener throws is an `unhandledrejection`, and
+   *  disturbs nobody. */
   subscribe(listener: (event: JournalEvent | JournalGap) => void): () => void;
   /** Has subscribers told of what was recorded until now; ends of tasks do so by themselves. */
   flush(): void;
@@ -350,6 +406,8 @@ export class Runtime {
   digest(): string | undefined;
   /** What lives at this moment. */
   dump(): Dump;
+  /** Checks whether nothing is alive: `null`, or the failures and what is alive. */
+  quiescence(): NotQuiescent | null;
   /** Grants what was taken away: what is owed for want of it is done. `CAPABILITY_DENIED` if the
    *  page gave nothing for it at the start. */
   grant(capability: CapabilityName): void;
@@ -362,6 +420,8 @@ export class Runtime {
   shutdown(options?: { softMs?: number; hardMs?: number }): Promise<void>;
   /** Ends what lives, by force, and lets go of the page; always, also of a runtime that is dead. */
   close(): void;
+  /** `await using`: a `shutdown` with its usual times, and then `close`. */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Loads the module and starts the runtime of this page or worker: one at a time. A load that failed

@@ -6,7 +6,7 @@
 // has trapped: then this side tells, closes, and puts a fresh module in its place.
 
 import init, { Host, __wbg_reset_state as renew, page_handles, ran_out } from "./wasm/asx.js";
-import { settingsOf, taskOptionsOf, callable, span, count, invalid, named } from "./check.js";
+import { settingsOf, taskOptionsOf, graceOf, callable, span, count, invalid, named } from "./check.js";
 
 let loading = null;
 let running = null;
@@ -15,6 +15,8 @@ let spent = false;
 /** What `host.js` of asx-web is told, by number. */
 const TRAP = 0;
 const REENTRY = 6;
+/** What `await using` calls; where the engine has no such symbol, the one that compilers use. */
+const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 /** Constructors are for this file. */
 const OURS = Symbol("asx");
 
@@ -75,6 +77,8 @@ export class Runtime {
   /** The live tasks, by slot. */
   #records = [];
   #vacant = [];
+  /** The region of the tasks that the page starts. */
+  #region = null;
   /** Whether it is dead, why, and what was thrown. */
   #dead = false;
   #trapped = null;
@@ -90,8 +94,8 @@ export class Runtime {
   #missing = new Set(["clock", "entropy", "timer", "post", "microtask"]);
   /** Ends the connection of the module to the page. */
   #disconnect = ignore;
+  /** The listeners, each with the number of the last event it was called with. */
   #subscribers = new Set();
-  #seen = -1;
   #publishing = false;
   #toPublish = false;
   /** A promise of the end, once there was a shutdown. */
@@ -101,11 +105,10 @@ export class Runtime {
     now: () => this.#enter((host) => host.now()),
     cancel: (record, why) => this.#cancel(record, why),
     cancelChildren: (record, why) => this.#cancelChildren(record, why),
-    spawn: (record, body, options) => this.#spawn(record, body, options).promise,
+    spawn: (record, body, options) => new Task(OURS, this.#spawn(record, body, options), this.#does),
     sleep: (record, ms) =>
       this.#started(record, null, (host, slot) => host.sleep(record.slot, slot, ms)).promise,
-    yieldNow: (record) =>
-      this.#started(record, null, (host, slot) => host.yield_now(record.slot, slot)).promise,
+    yieldNow: (record) => this.#yieldNow(record),
   };
 
   constructor(ours, settings) {
@@ -116,14 +119,15 @@ export class Runtime {
       begin: (slot) => this.#out(() => this.#begin(this.#records[slot])),
       abort: (slot, error) => this.#out(() => this.#abort(this.#records[slot], error)),
       end: (slot, stopped) => this.#out(() => this.#end(this.#records[slot], stopped)),
+      stalled: (why) => this.#failYields(why),
       closed: () => this.#over?.resolve(),
     };
-    const { burst, sliceMs, journal } = settings;
+    const { burst, sliceMs, journal, limits, taskKey } = settings;
     let failed;
     try {
-      this.#host = new Host(this.#pageOf(given), hooks, burst, sliceMs, journal);
+      this.#host = new Host(this.#pageOf(given), hooks, burst, sliceMs, journal, limits, taskKey);
       failed = this.#host.trapped() === undefined ? undefined : this.#thrown;
-      this.#does.region = this.#host.region();
+      this.#region = this.#host.region();
     } catch (error) {
       failed = error;
     }
@@ -140,9 +144,10 @@ export class Runtime {
   subscribe(listener) {
     callable(listener, "listener");
     this.#alive();
-    this.#subscribers.add(listener);
+    const subscriber = { listener, seen: -1, behind: true };
+    this.#subscribers.add(subscriber);
     this.#publish();
-    return () => void this.#subscribers.delete(listener);
+    return () => void this.#subscribers.delete(subscriber);
   }
 
   flush() {
@@ -162,6 +167,11 @@ export class Runtime {
     return JSON.parse(this.#enter((host) => host.dump()));
   }
 
+  quiescence() {
+    const alive = this.#enter((host) => host.quiescence());
+    return alive === undefined ? null : JSON.parse(alive);
+  }
+
   grant(capability) {
     this.#setGranted(capability, true);
   }
@@ -175,9 +185,7 @@ export class Runtime {
   }
 
   async shutdown(options = {}) {
-    if (options === null || typeof options !== "object") throw invalid("options: not an object");
-    const soft = span(options.softMs ?? 0, "softMs");
-    const hard = span(options.hardMs ?? 1000, "hardMs");
+    const [soft, hard] = graceOf(options);
     const first = this.#over === null;
     this.#alive();
     this.#over ??= deferred();
@@ -214,6 +222,15 @@ export class Runtime {
     else Promise.resolve().then(replaceSpent);
   }
 
+  /** `await using`: a shutdown, and then a close, also of a runtime that is dead. */
+  async [ASYNC_DISPOSE]() {
+    try {
+      if (!this.#closed && !this.#dead) await this.shutdown();
+    } finally {
+      this.close();
+    }
+  }
+
   // The page as the module sees it: what of it is being called is known, so that nothing can call
   // back meanwhile.
   #pageOf(given) {
@@ -232,6 +249,7 @@ export class Runtime {
         const port = post(receive);
         return { send: asked("post", (data) => port.send(data)), close: () => port.close() };
       });
+    page.report = (line) => this.#out(() => given.report?.(line));
     page.joined = (fail) => (this.#disconnect = fail);
     page.trapped = (error) => this.#die(error);
     return page;
@@ -331,6 +349,9 @@ export class Runtime {
     const record = {
       slot,
       id: null,
+      /** The region that it is in, and the one of what it starts. */
+      region: parent === null ? this.#region : null,
+      inside: null,
       parent,
       promise,
       resolve,
@@ -343,6 +364,8 @@ export class Runtime {
       asked: null,
       /** What its signal was aborted with. */
       stopped: undefined,
+      /** Whether it only lets others go first. */
+      yields: false,
       /** How its body has ended. */
       result: null,
       unlisten: null,
@@ -376,6 +399,10 @@ export class Runtime {
     const record = this.#started(parent, body, (host, slot) =>
       host.spawn(parent?.slot, slot, name, priority ?? -1, deadlineMs ?? NaN),
     );
+    if (parent) {
+      parent.inside ??= this.#enter((host) => host.region_inside(parent.slot));
+      record.region = parent.inside;
+    }
     if (signal && !record.ended) {
       const abort = () => this.#cancel(record, signal.reason);
       if (signal.aborted) {
@@ -386,6 +413,22 @@ export class Runtime {
       }
     }
     return record;
+  }
+
+  #yieldNow(parent) {
+    const record = this.#started(parent, null, (host, slot) => host.yield_now(parent.slot, slot));
+    record.yields = true;
+    const why = this.#enter((host) => host.stalled());
+    if (why !== undefined) this.#failYields(why);
+    return record.promise;
+  }
+
+  /** Nothing runs for want of a capability: who lets others go first is told. Their places are free
+   *  when the module says so, as always. */
+  #failYields(why) {
+    for (const record of this.#records) {
+      if (record?.yields) record.reject(named("CAPABILITY_DENIED", why));
+    }
   }
 
   /** Asks a task to stop. */
@@ -475,31 +518,43 @@ export class Runtime {
     if (this.#publishing || this.#closed || this.#dead) return;
     if (this.#subscribers.size === 0) return;
     this.#publishing = true;
+    for (const subscriber of this.#subscribers) subscriber.behind = true;
     try {
-      const lines = this.#enter((host) => host.journal(this.#seen));
-      for (const line of lines.split("\n")) {
-        if (!line) continue;
-        const event = JSON.parse(line);
-        const from = this.#seen + 1;
-        if (event.seq > from) {
-          this.#tell({ event: "journal_gap", from, to: event.seq - 1, lost: event.seq - from });
-        }
-        this.#seen = event.seq;
-        this.#tell(event);
+      // A listener may add another, which is served in the next round.
+      for (let all = this.#behind(); all.length > 0; all = this.#behind()) {
+        const seen = Math.min(...all.map((subscriber) => subscriber.seen));
+        const lines = this.#enter((host) => host.journal(seen)).split("\n");
+        for (const line of lines) if (line) this.#tell(JSON.parse(line), all);
+        for (const subscriber of all) subscriber.behind = false;
       }
     } finally {
       this.#publishing = false;
     }
   }
 
-  #tell(event) {
-    for (const listener of [...this.#subscribers]) {
-      try {
-        listener(event);
-      } catch (error) {
-        // It is nobody else's, and is seen as what nobody handles is.
-        Promise.reject(error);
-      }
+  /** The subscribers that were added, or all of them in the first round. */
+  #behind() {
+    return [...this.#subscribers].filter((subscriber) => subscriber.behind);
+  }
+
+  /** Calls the subscribers that have not had this event. */
+  #tell(event, subscribers) {
+    for (const subscriber of subscribers) {
+      const from = subscriber.seen + 1;
+      if (event.seq < from || !this.#subscribers.has(subscriber)) continue;
+      const [to, lost] = [event.seq - 1, event.seq - from];
+      if (lost > 0) this.#call(subscriber, { event: "journal_gap", from, to, lost });
+      subscriber.seen = event.seq;
+      this.#call(subscriber, event);
+    }
+  }
+
+  #call({ listener }, event) {
+    try {
+      listener(event);
+    } catch (error) {
+      // It is nobody else's, and is seen as what nobody handles is.
+      Promise.reject(error);
     }
   }
 }
@@ -522,6 +577,15 @@ function withCause(error, record) {
   const why = record.asked?.get(error.kind);
   if (why !== undefined) error.cause = why;
   return error;
+}
+
+/** A wait that cannot begin is a promise that rejects. */
+function waits(begin) {
+  try {
+    return begin();
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** A task's context. */
@@ -552,12 +616,14 @@ class Context {
     return this.#does.now();
   }
 
-  async sleep(ms) {
-    return this.#does.sleep(this.#record, span(ms, "ms"));
+  // The promises of the tasks themselves: an `async` function would put reactions between the end
+  // of a wait and the code behind it.
+  sleep(ms) {
+    return waits(() => this.#does.sleep(this.#record, span(ms, "ms")));
   }
 
-  async yieldNow() {
-    return this.#does.yieldNow(this.#record);
+  yieldNow() {
+    return waits(() => this.#does.yieldNow(this.#record));
   }
 
   spawn(body, options) {
@@ -588,11 +654,18 @@ export class Task {
   }
 
   get region() {
-    return this.#does.region;
+    return this.#record.region;
   }
 
   cancel(why) {
     this.#does.cancel(this.#record, why);
+  }
+
+  /** `await using`: asks the task to stop, and waits until it has ended. */
+  async [ASYNC_DISPOSE]() {
+    if (this.#record.ended) return;
+    this.cancel();
+    await this.promise.then(ignore, ignore);
   }
 
   then(done, failed) {

@@ -13,8 +13,9 @@ pub mod memory;
 pub mod tasks;
 
 use asx_kernel::budget::Budget;
-use asx_kernel::cancel::Kind;
+use asx_kernel::cancel::{ChainLimits, Kind};
 use asx_kernel::journal::WhenFull;
+use asx_kernel::lanes::TieBreak;
 use asx_kernel::pump::Capability;
 use asx_kernel::status::Status;
 use asx_runtime::hosted::HostRegion;
@@ -45,7 +46,9 @@ pub struct Host {
 #[wasm_bindgen]
 impl Host {
     /// A runtime over these handles. `slice_ms`: infinite for none. `journal`: how many events are
-    /// retained, 0 for none.
+    /// retained, 0 for none. `limits`: the longest timer and the range of the timer wheel in
+    /// milliseconds, then links and bytes of a chain of causes. `task_key`: equals run in the order
+    /// of their numbers.
     #[wasm_bindgen(constructor)]
     pub fn new(
         handles: JsValue,
@@ -53,8 +56,18 @@ impl Host {
         burst: u32,
         slice_ms: f64,
         journal: usize,
+        limits: &[f64],
+        task_key: bool,
     ) -> Result<Host, JsValue> {
         let mut config = Config::default();
+        if let [timer_ms, wheel_ms, depth, bytes] = *limits {
+            config.settings.wheel.max_timer_duration = millis(timer_ms);
+            config.settings.wheel.max_wheel_duration = millis(wheel_ms);
+            config.settings.chain = ChainLimits { depth: depth as usize, bytes: bytes as usize };
+        }
+        if task_key {
+            config.scheduler.tie_break = TieBreak::TaskKey;
+        }
         config.pump.microtask_burst_limit = burst;
         config.pump.burst_time_limit = slice_ms.is_finite().then(|| millis(slice_ms));
         if journal > 0 {
@@ -65,7 +78,14 @@ impl Host {
         let root = HostRegion::of(runtime.root().clone());
         let opened = root.open_scope(Policy::CollectAll, Budget::INFINITE);
         let (region, scope) = opened.map_err(refused)?;
-        Ok(Host { runtime, region, scope, tasks: Rc::new(Tasks::new(hooks)) })
+        let tasks = Rc::new(Tasks::new(hooks, runtime.handle()));
+        let told = Rc::downgrade(&tasks);
+        runtime.when_stalled(move |denied| {
+            if let Some(tasks) = told.upgrade() {
+                tasks.hooks().stalled(&denied.to_string());
+            }
+        });
+        Ok(Host { runtime, region, scope, tasks })
     }
 
     /// Starts a task whose body the package has in this slot, inside another one if that is given:
@@ -83,6 +103,11 @@ impl Host {
         self.begin(parent, slot, name, priority, within, Body::Function)
     }
 
+    /// The region of the tasks that a task starts, which has started one.
+    pub fn region_inside(&self, parent: u32) -> Result<f64, JsValue> {
+        self.tasks.region_inside(parent).map(|id| id as f64).map_err(refused)
+    }
+
     /// Starts a task that sleeps.
     pub fn sleep(&self, parent: u32, slot: u32, ms: f64) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Sleep(millis(ms)))
@@ -91,6 +116,11 @@ impl Host {
     /// Starts a task that lets everything that is runnable go first.
     pub fn yield_now(&self, parent: u32, slot: u32) -> Result<f64, JsValue> {
         self.begin(Some(parent), slot, None, None, None, Body::Yield)
+    }
+
+    /// Why what is runnable does not run, if a host call that is needed is denied.
+    pub fn stalled(&self) -> Option<String> {
+        self.runtime.stalled().map(|denied| denied.to_string())
     }
 
     /// The body of a task is settled.
@@ -139,6 +169,11 @@ impl Host {
         self.runtime.dump().to_json()
     }
 
+    /// What is alive, as JSON; nothing if the runtime is quiescent.
+    pub fn quiescence(&self) -> Option<String> {
+        self.runtime.quiescence().err().map(|alive| alive.to_json())
+    }
+
     /// Grants a capability, or takes it away; an error if there is none of this name.
     pub fn set_granted(&self, name: &str, granted: bool) -> Result<(), JsValue> {
         let unknown =
@@ -158,7 +193,7 @@ impl Host {
         self.region.end();
         if first {
             let tasks = self.tasks.clone();
-            self.runtime.when_closed(move || tasks.hooks.closed());
+            self.runtime.when_closed(move || tasks.hooks().closed());
         }
     }
 

@@ -21,8 +21,8 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::status::{Coded, Status};
 use asx_runtime::hosted::{HostRegion, HostTask};
 use asx_runtime::{Cancelled, Cx, Operation, Policy, Scope};
-use asx_web::Start;
 use asx_web::js::error_of;
+use asx_web::{Capability, Handle, Start};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -38,6 +38,9 @@ extern "C" {
     /// A task is over: as its body is, or for this reason. The slot may be used again.
     #[wasm_bindgen(method)]
     fn end(this: &Hooks, slot: u32, stopped: &JsValue);
+    /// What is runnable cannot run, for want of this.
+    #[wasm_bindgen(method)]
+    pub fn stalled(this: &Hooks, why: &str);
     /// Everything is over, after a shutdown.
     #[wasm_bindgen(method)]
     pub fn closed(this: &Hooks);
@@ -49,7 +52,8 @@ pub struct Rejected;
 
 /// The live tasks, by slot.
 pub(crate) struct Tasks {
-    pub(crate) hooks: Hooks,
+    hooks: Hooks,
+    page: Handle,
     /// In chunks: a list that is moved to grow would need room for itself twice.
     slots: RefCell<Vec<Box<[Slot; CHUNK]>>>,
     /// The names of those that have no name of their own, made once.
@@ -92,9 +96,23 @@ pub(crate) enum Body {
 }
 
 impl Tasks {
-    pub(crate) fn new(hooks: Hooks) -> Tasks {
+    pub(crate) fn new(hooks: Hooks, page: Handle) -> Tasks {
         let unnamed = ["main", "task", "sleep", "yield"].map(Arc::from);
-        Tasks { hooks, slots: RefCell::default(), unnamed }
+        Tasks { hooks, page, slots: RefCell::default(), unnamed }
+    }
+
+    /// The package's functions. Each runs page code or settles promises whose reactions run later,
+    /// so the drain ends after the step that calls one.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        self.page.yield_to_page();
+        &self.hooks
+    }
+
+    /// Whether a wait for a time ended because the page denies what it needs.
+    fn denies(&self, why: &Cancelled) -> bool {
+        let granted = self.page.granted();
+        let has_time = granted.has(Capability::Clock) && granted.has(Capability::Timer);
+        why.kind() == Kind::ResourceUnavailable && !has_time
     }
 
     /// How a task is called that has no name of its own.
@@ -127,6 +145,12 @@ impl Tasks {
         let inside = Box::new(Inside { region, scope: scope.clone() });
         self.with(parent, |slot| slot.inside = Some(inside));
         Ok(scope)
+    }
+
+    /// The region of [`inside`](Tasks::inside).
+    pub(crate) fn region_inside(&self, parent: u32) -> Result<u64, Status> {
+        let region = self.with(parent, |slot| slot.inside.as_ref().map(|it| it.region.id()));
+        region.ok_or(Status::RegionClosed)
     }
 
     /// Starts a task in a scope: its number.
@@ -191,7 +215,13 @@ async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
             Ok(Settled::Fulfilled)
         }
     };
-    told.tell(ended.as_ref().err());
+    match &ended {
+        Err(why) if matches!(body, Body::Sleep(_)) && told.tasks.denies(why) => {
+            let why = why.reason().message.as_deref().unwrap_or_default();
+            told.end(&crate::error(Status::CapabilityDenied, why));
+        }
+        ended => told.tell(ended.as_ref().err()),
+    }
     if matches!(ended, Ok(Settled::Rejected)) { Err(Rejected) } else { Ok(()) }
 }
 
@@ -210,12 +240,12 @@ async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
                 return Poll::Ready(Err(why));
             }
             // It goes on until its promise is settled: nothing is left behind.
-            tasks.hooks.abort(at, &error_of(&why));
+            tasks.hooks().abort(at, &error_of(&why));
             cancelled = Some(why);
         }
         if !begun {
             begun = true;
-            tasks.hooks.begin(at);
+            tasks.hooks().begin(at);
         }
         match (tasks.wait(at, context.waker()), &cancelled) {
             (None, _) => operation.pending(context),
@@ -250,7 +280,7 @@ async fn drained(
         if settled.is_ok()
             && let Err(why) = ready!(operation.poll_proceed(context))
         {
-            told.tasks.hooks.abort(told.at, &error_of(&why));
+            told.tasks.hooks().abort(told.at, &error_of(&why));
             settled = Err(why);
         }
         operation.pending(context)
@@ -303,7 +333,7 @@ impl Told {
             inside.region.close(Kind::ParentCancelled, None, None);
         }
         drop(slot);
-        self.tasks.hooks.end(at, stopped);
+        self.tasks.hooks().end(at, stopped);
     }
 }
 

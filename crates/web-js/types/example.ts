@@ -5,7 +5,7 @@ import type { CancelError, CancelKind, Context, Dump, HostEvent, HostEventName, 
 import type { JournalGap, Runtime, Task, TaskOptions } from "asx-web";
 
 export async function example(): Promise<number> {
-  const asx: Runtime = await start({ journal: 1000, burst: 64, sliceMs: 2 });
+  const asx: Runtime = await start({ journal: 1000, burst: 64, sliceMs: 2, maxTimerMs: 1000, tieBreak: "taskKey" });
   const kinds: string[] = [];
   let lost = 0;
   const stop: () => void = asx.subscribe((event: JournalEvent | JournalGap) => {
@@ -27,6 +27,8 @@ export async function example(): Promise<number> {
       await inside.yieldNow();
       return (await response.text()).length;
     }, "measure");
+    const child: Task<number> = cx.spawn((inside) => inside.sleep(60_000).then(() => 1), "waits");
+    child.cancel("not needed");
     const name: string = await cx.spawn(() => "plain", { name: "child", priority: 1 });
     cx.cancelChildren({ why: "done" });
     return length + name.length + cx.id + cx.now();
@@ -41,14 +43,19 @@ export async function example(): Promise<number> {
 
   const dump: Dump = asx.dump();
   const names: (string | null)[] = dump.regions.flatMap((region) => region.tasks).map((t) => t.name);
+  const codes: string[] = asx.quiescence()?.failures.map((failure) => failure.code) ?? [];
   const turns: number[] = asx.hostEvents().map((event: HostEvent) => event.host_turn_id);
   const handoff: HostEventName = "scheduler_host_handoff";
   const digest: string | undefined = asx.digest();
   asx.revoke("timer");
   asx.grant("timer");
+  {
+    await using waits = asx.spawn((cx) => cx.sleep(60_000));
+    lost += waits.region;
+  }
   await asx.shutdown({ softMs: 10 });
   asx.close();
   const trapped: string | null = asx.trapped;
   const said = `${ended}${digest}${trapped}${kind}${both}${handoff}`;
-  return names.length + turns.length + kinds.length + lost + said.length;
+  return names.length + codes.length + turns.length + kinds.length + lost + said.length;
 }

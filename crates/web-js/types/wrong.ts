@@ -15,6 +15,8 @@ export async function wrong(): Promise<void> {
   asx.subscribe((event) => event.event === "task_lost");
   // @ts-expect-error: steps are a number
   await start({ burst: "many" });
+  // @ts-expect-error: there are two orders
+  await start({ tieBreak: "random" });
   // @ts-expect-error: a body is a function
   asx.spawn(42);
   // @ts-expect-error: the value of a task is what its body gives

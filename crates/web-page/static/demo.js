@@ -45,8 +45,10 @@ at("compute").onclick = () => call("compute", 64, polls(), rounds(), 0);
 at("timed").onclick = () => call("compute", 16, polls(), rounds(), 3000);
 at("family").onclick = () => call("family", 8, rounds());
 at("pressure").onclick = () => call("cancel_pressure", 300, 20, rounds());
-at("cancel").onclick = () => say(`${call("cancel_all")} tasks were asked to stop`);
+at("cancel").onclick = () => say(stopped(call("cancel_all")));
 at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
+
+const stopped = (count) => `${count} ${count === 1 ? "task was" : "tasks were"} asked to stop`;
 
 function say(text, kind = "") {
   at("status").textContent = text;

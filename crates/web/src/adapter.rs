@@ -36,8 +36,10 @@ use crate::runtime::Config;
 /// What tasks see of the page.
 pub(crate) struct Adapter {
     calls: Arc<dyn HostCalls>,
-    /// The last reading of the clock, which never goes back.
+    /// The last time, which never goes back.
     last: AtomicU64,
+    /// What is added to a reading of the clock: it makes up for every jump back.
+    made_up: AtomicU64,
     /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
     clock: AtomicBool,
     /// Whether it is on the record that a task was denied the clock, since it was denied last.
@@ -56,8 +58,12 @@ pub(crate) struct State {
     pub(crate) log: Log,
     pub(crate) deferred: u64,
     pub(crate) stale_timers: u64,
-    /// The token of the last host call, and of the last host timer.
+    /// The last token of a host call that was given out, and the one of the call that enters next.
+    pub(crate) issued: u32,
     pub(crate) kick: u32,
+    /// The token of the call that reports the end of a host turn; 0 if none is awaited.
+    pub(crate) turn_end: u32,
+    /// The token of the last host timer.
     pub(crate) timer: u32,
     /// What the host timer stands for, while one is set.
     pub(crate) armed: Option<Time>,
@@ -84,8 +90,19 @@ pub(crate) struct State {
     seed: Option<DetRng>,
 }
 
-/// A host call to make.
-pub(crate) type Made = Option<(HostCall, u32)>;
+/// A host call to make, with its token.
+pub(crate) type Made = Option<(Call, u32)>;
+
+/// Why a host call is made.
+#[derive(Clone, Copy)]
+pub(crate) enum Call {
+    /// To begin a drain.
+    Enter(HostCall),
+    /// To resume in the same host turn, behind page code.
+    Resume,
+    /// To learn of the end of the host turn.
+    WatchTurn(HostCall),
+}
 
 /// A runnable task in a lane.
 pub(crate) struct Entry(pub(crate) Runnable);
@@ -118,7 +135,9 @@ impl Adapter {
             log: Log::new(config.host_events),
             deferred: 0,
             stale_timers: 0,
+            issued: 0,
             kick: 0,
+            turn_end: 0,
             timer: 0,
             armed: None,
             refused: None,
@@ -134,10 +153,10 @@ impl Adapter {
             seed: config.seed.map(|seed| DetRng::new(seed, 1 << 32)),
         };
         let clock = AtomicBool::new(granted.has(Capability::Clock));
-        let last = AtomicU64::new(0);
+        let (last, made_up) = (AtomicU64::new(0), AtomicU64::new(0));
         let state = Mutex::new(state);
         let clock_told = AtomicBool::new(false);
-        Adapter { calls, last, clock, clock_told, owner: this_thread(), records, state }
+        Adapter { calls, last, made_up, clock, clock_told, owner: this_thread(), records, state }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -155,8 +174,11 @@ impl Adapter {
 
     /// Makes a host call the pump has asked for.
     pub(crate) fn make(&self, made: Made) {
-        if let Some((call, token)) = made {
-            self.calls.call(call, token);
+        match made {
+            Some((Call::Enter(call), token)) => self.calls.call(call, token),
+            Some((Call::Resume, token)) => self.calls.resume(token),
+            Some((Call::WatchTurn(call), token)) => self.calls.watch_turn(call, token),
+            None => {}
         }
     }
 
@@ -198,7 +220,7 @@ impl Adapter {
             let mut state = self.lock();
             let call = state.pump.grant(capability);
             state.refused = None;
-            call.map(|call| state.token(call))
+            call.map(|call| state.entering(Call::Enter(call)))
         };
         if capability == Capability::Clock {
             self.clock.store(true, Relaxed);
@@ -223,6 +245,18 @@ impl Adapter {
             self.clock_told.store(true, Relaxed);
             let _ = self.require(Capability::Clock, "a task's reading of the clock");
         }
+        Time::from_nanos(self.last.load(Relaxed))
+    }
+
+    /// The page's clock went back by so much. Time goes on from where it was: otherwise waits would
+    /// last until the clock has caught up.
+    #[cold]
+    #[inline(never)]
+    fn clock_went_back(&self, by: u64) -> Time {
+        self.made_up.fetch_add(by, Relaxed);
+        let detail = vec![("by_ns", by.to_string())];
+        let class = Some(Status::InvalidArgument);
+        self.lock().tell("scheduler_clock_went_back", class, detail);
         Time::from_nanos(self.last.load(Relaxed))
     }
 
@@ -327,7 +361,7 @@ impl State {
 
     pub(crate) fn wake(&mut self) -> Made {
         match self.pump.wake() {
-            Ok(call) => call.map(|call| self.token(call)),
+            Ok(call) => call.map(|call| self.entering(Call::Enter(call))),
             Err(Refused::Denied(denied)) => {
                 self.denied(denied);
                 None
@@ -336,10 +370,19 @@ impl State {
         }
     }
 
-    /// A host call with its token.
-    pub(crate) fn token(&mut self, call: HostCall) -> (HostCall, u32) {
-        self.kick = self.kick.wrapping_add(1);
+    /// A host call that begins a drain when it comes back, with its token.
+    pub(crate) fn entering(&mut self, call: Call) -> (Call, u32) {
+        self.issued = self.issued.wrapping_add(1);
+        self.kick = self.issued;
         (call, self.kick)
+    }
+
+    /// The call that reports the end of this host turn, unless it is on its way.
+    pub(crate) fn watch_turn(&mut self) -> Made {
+        let call = self.pump.watch_turn()?;
+        self.issued = self.issued.wrapping_add(1);
+        self.turn_end = self.issued;
+        Some((Call::WatchTurn(call), self.turn_end))
     }
 
     pub(crate) fn denied(&mut self, denied: Denied) {
@@ -456,7 +499,7 @@ impl State {
     fn enqueue(&mut self, entry: Runnable, source: Source) {
         self.in_lanes = true;
         let place = entry.place();
-        self.scheduler.enqueue_in_order(source, place, Entry(entry), false);
+        self.scheduler.enqueue(source, place, Entry(entry), false);
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {
@@ -488,8 +531,12 @@ unsafe impl Host for Adapter {
         if !self.clock.load(Relaxed) {
             return self.last_reading();
         }
-        let now = self.calls.now().as_nanos();
-        Time::from_nanos(self.last.fetch_max(now, Relaxed).max(now))
+        let now = self.calls.now().as_nanos().saturating_add(self.made_up.load(Relaxed));
+        let last = self.last.fetch_max(now, Relaxed);
+        if now < last {
+            return self.clock_went_back(last - now);
+        }
+        Time::from_nanos(now)
     }
 
     fn timer_moved(&self, deadline: Time) {
@@ -500,7 +547,9 @@ unsafe impl Host for Adapter {
     }
 
     fn deny_wait(&self, site: &'static str) {
-        let _ = self.require(Capability::Clock, site);
+        // The first one that is denied: the timer waits for the clock.
+        let denied = self.require(Capability::Clock, site);
+        let _ = denied.and_then(|()| self.require(Capability::Timer, site));
     }
 
     fn on_behalf(&self, f: &mut dyn FnMut()) {
@@ -515,6 +564,14 @@ unsafe impl Host for Adapter {
 
     fn queued(&self, lane: Lane) -> usize {
         self.lock().queued(lane)
+    }
+
+    fn has_reports(&self) -> bool {
+        true
+    }
+
+    fn report(&self, line: &str) {
+        self.calls.report(line);
     }
 
     fn here(&self) -> Option<u16> {

@@ -1,4 +1,4 @@
-//! What the runtime asks of the page: five calls, each behind a capability.
+//! What the runtime asks of the page: five calls, each behind a capability, and reports.
 
 use asx_kernel::pump::HostCall;
 use asx_kernel::time::Time;
@@ -12,6 +12,18 @@ pub trait HostCalls: Send + Sync + 'static {
     /// Queues a microtask, posts a message to oneself, or sets a zero timeout.
     fn call(&self, call: HostCall, token: u32);
 
+    /// Continues in a microtask, behind the promise reactions that are queued now and, as far as
+    /// the page can tell, those that they queue. By default a plain microtask.
+    fn resume(&self, token: u32) {
+        self.call(HostCall::Microtask, token);
+    }
+
+    /// Makes a call that does nothing but report the end of the current host turn when it comes
+    /// back. By default the same as [`call`](HostCalls::call).
+    fn watch_turn(&self, call: HostCall, token: u32) {
+        self.call(call, token);
+    }
+
     /// Sets the one host timer, in place of the one that was set before.
     fn arm(&self, after_ms: u32, token: u32);
 
@@ -20,4 +32,8 @@ pub trait HostCalls: Send + Sync + 'static {
 
     /// Draws a random number.
     fn entropy(&self) -> u64;
+
+    /// Shows a line to the page's author: a leaked obligation, for example. The runtime reports
+    /// each cause once. By default the line is dropped.
+    fn report(&self, _line: &str) {}
 }

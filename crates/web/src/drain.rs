@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! enter -> Begin; loop { due timers (a batch) ; one step } while the pump grants it
-//!       -> those who watch from outside are told -> leave -> Kick | Idle -> the host timer
+//!       -> those who watch from outside are told -> leave -> Kick | Resume | Idle
+//!       -> the host timer
 //! ```
 
 use asx_kernel::lanes::{Decision, Lane};
@@ -11,7 +12,7 @@ use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
 use asx_runtime::{Begun, Dispatch, Host, RunContext, Runnable};
 
-use crate::adapter::{Entry, State};
+use crate::adapter::{Call, Entry, Made, State};
 use crate::log::Decided;
 use crate::runtime::{Inner, PumpInfo};
 
@@ -103,19 +104,27 @@ impl Inner {
     }
 
     fn leave(&self) {
-        let (made, dead) = {
+        let (made, dead, denied) = {
             let mut state = self.adapter.lock();
             let work = !state.is_empty();
             if !work {
                 state.set_dead_aside();
             }
             let leave = state.pump.leave(work);
-            (state.left(leave), state.scheduler.take_dead())
+            let denied = match leave {
+                Leave::Stalled { denied, .. } => Some(denied),
+                _ => None,
+            };
+            (state.left(leave), state.scheduler.take_dead(), denied)
         };
         // Not under the lock: it may free a task, and with it what is the user's.
         drop(dead);
         self.adapter.make(made);
         self.adapter.arm(self.core.next_timer());
+        if let Some(denied) = denied {
+            let then = self.when_stalled.borrow().clone();
+            then.into_iter().for_each(|then| then(denied));
+        }
     }
 }
 
@@ -178,7 +187,7 @@ impl State {
     }
 
     /// What the end of a drain comes to: the host call to make.
-    fn left(&mut self, leave: Leave) -> Option<(HostCall, u32)> {
+    fn left(&mut self, leave: Leave) -> Made {
         let reached = match leave {
             Leave::Kick(handoff) => handoff.reached,
             Leave::Stalled { reached, .. } => reached,
@@ -194,15 +203,16 @@ impl State {
                     let detail = vec![("call", call_name(handoff.call).to_owned())];
                     self.tell("scheduler_host_handoff", None, detail);
                 }
-                Some(self.token(handoff.call))
+                Some(self.entering(Call::Enter(handoff.call)))
             }
+            Leave::Resume(_) => Some(self.entering(Call::Resume)),
             Leave::Stalled { denied, .. } => {
                 self.denied(denied);
-                None
+                self.watch_turn()
             }
             Leave::Idle => {
                 self.parked();
-                None
+                self.watch_turn()
             }
             Leave::NotRunning | Leave::Trapped(_) => None,
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use asx_kernel::pump::{Capabilities, HostCall};
 use asx_kernel::rng::mix64;
-use asx_kernel::time::Time;
+use asx_kernel::time::{Time, nanos};
 
 use crate::calls::HostCalls;
 use crate::runtime::{Config, Runtime};
@@ -24,9 +24,12 @@ struct Queues {
     microtasks: VecDeque<u32>,
     macrotasks: VecDeque<(HostCall, u32)>,
     timer: Option<(Time, u32)>,
+    /// The token of the call that reports the end of the host turn.
+    turn_end: Option<u32>,
     draws: u64,
     /// How often the clock was read, timers set, messages posted: what a page would notice.
     counts: Counts,
+    reports: Vec<String>,
 }
 
 /// How often each facility was used.
@@ -68,6 +71,15 @@ impl Page {
         self.lock().now
     }
 
+    /// Sets the clock back. A host timer that is set rings after the same time as without that.
+    pub fn turn_back(&self, by: Duration) {
+        let mut queues = self.lock();
+        queues.now = Time::from_nanos(queues.now.as_nanos().saturating_sub(nanos(by)));
+        if let Some((at, _)) = &mut queues.timer {
+            *at = Time::from_nanos(at.as_nanos().saturating_sub(nanos(by)));
+        }
+    }
+
     /// Moves the clock; it never goes back.
     pub fn set_time(&self, to: Time) {
         let mut queues = self.lock();
@@ -77,6 +89,11 @@ impl Page {
     /// How often each facility was used.
     pub fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    /// The lines that the runtime has reported.
+    pub fn reports(&self) -> Vec<String> {
+        self.lock().reports.clone()
     }
 
     /// How many microtasks and macrotasks wait.
@@ -101,10 +118,20 @@ impl Page {
         }
     }
 
+    /// Reports the end of the current turn, if the runtime asked for that. It is not counted as a
+    /// macrotask.
+    fn end_turn(&self, runtime: &Runtime) {
+        let token = self.lock().turn_end.take();
+        if let Some(token) = token {
+            let _ = runtime.called(token);
+        }
+    }
+
     /// The end of the current turn, then the next macrotask with its microtasks: whether there was
     /// one.
     pub fn turn(&self, runtime: &Runtime) -> bool {
         self.microtasks(runtime);
+        self.end_turn(runtime);
         let next = self.lock().macrotasks.pop_front();
         let had = next.is_some();
         if let Some((_, token)) = next {
@@ -122,6 +149,7 @@ impl Page {
             queues.timer.take_if(|(at, _)| *at <= now)
         };
         let Some((_, token)) = due else { return false };
+        self.end_turn(runtime);
         let _ = runtime.rang(token);
         self.microtasks(runtime);
         true
@@ -169,6 +197,10 @@ impl HostCalls for Page {
         }
     }
 
+    fn watch_turn(&self, _: HostCall, token: u32) {
+        self.lock().turn_end = Some(token);
+    }
+
     fn arm(&self, after_ms: u32, token: u32) {
         let mut queues = self.lock();
         queues.counts.timers += 1;
@@ -187,5 +219,9 @@ impl HostCalls for Page {
         queues.counts.entropy += 1;
         queues.draws += 1;
         mix64(queues.draws)
+    }
+
+    fn report(&self, line: &str) {
+        self.lock().reports.push(line.to_owned());
     }
 }

@@ -219,6 +219,29 @@ impl<T> fmt::Debug for Program<T> {
     }
 }
 
+impl Inner {
+    /// Reports what is alive after a shutdown, if anything is.
+    #[cfg(not(target_family = "wasm"))]
+    fn report_alive(&self) {
+        if self.root.is_closed() {
+            return;
+        }
+        if let Err(alive) = self.root.quiescence() {
+            self.core.report_not_quiescent(&alive);
+        }
+    }
+
+    /// Reports that something is alive after a shutdown. The list would link the code of dumps into
+    /// every page.
+    #[cfg(target_family = "wasm")]
+    fn report_alive(&self) {
+        if !self.root.is_closed() {
+            let line = "asx: the runtime was dropped and is not quiescent: tasks still run";
+            asx_runtime::Host::report(&*self.adapter, line);
+        }
+    }
+}
+
 impl Drop for Inner {
     /// Nobody is left to call back: what lives is ended, by force if need be, and that is said.
     fn drop(&mut self) {
@@ -239,6 +262,18 @@ impl Drop for Inner {
             }
             at = at + Duration::from_millis(20);
         }
+        self.report_alive();
+        // An alarm that is still armed, such as the one that looks after cleanup, holds its region,
+        // which holds the runtime, which holds the alarm. An entry that was left behind holds its
+        // task in the same way.
+        self.core.close_timers();
+        let dead = {
+            let mut state = self.adapter.lock();
+            state.set_dead_aside();
+            state.scheduler.take_dead()
+        };
+        // Not under the lock: it may free a task, and with it what is the user's.
+        drop(dead);
     }
 }
 

@@ -13,7 +13,9 @@ use asx_kernel::pump::{
 };
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_runtime::{Core, Dump, Grace, Host, Recorded, Region, Settings};
+use asx_runtime::{
+    Core, Dump, Grace, Host, QuiescenceError, Recorded, Region, Settings, TimeDenied,
+};
 
 use crate::adapter::Adapter;
 use crate::calls::HostCalls;
@@ -71,11 +73,15 @@ pub struct Runtime {
     pub(crate) inner: Rc<Inner>,
 }
 
+/// A callback for drains that cannot hand off.
+type WhenStalled = Rc<dyn Fn(Denied)>;
+
 pub(crate) struct Inner {
     pub(crate) adapter: Arc<Adapter>,
     pub(crate) core: Arc<Core>,
     pub(crate) root: Arc<Region>,
     pub(crate) watches: RefCell<Watches>,
+    pub(crate) when_stalled: RefCell<Option<WhenStalled>>,
     /// The clock and the timers are looked at before every step.
     pub(crate) every_step: bool,
 }
@@ -119,13 +125,12 @@ impl Runtime {
         let config = Config { scheduler, ..config };
         let adapter = Arc::new(Adapter::new(&config, granted, calls));
         let core = Core::new(adapter.clone(), config.settings);
-        if !granted.has(Capability::Clock) {
-            core.deny_time(true);
-        }
+        core.deny_time(time_denied(granted));
         let root = core.root();
         let watches = RefCell::default();
+        let when_stalled = RefCell::default();
         let every_step = config.pump.clock_check_every <= 1;
-        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, every_step }) }
+        Runtime { inner: Rc::new(Inner { adapter, core, root, watches, when_stalled, every_step }) }
     }
 
     /// The page calls back what [`HostCalls::call`] asked for: the only way drains begin by
@@ -144,13 +149,17 @@ impl Runtime {
             drop(state);
             return Err(WebError::Trapped(self.trap("a drain did not come back")));
         }
-        if token == 0 || token > state.kick {
+        if token == 0 || token > state.issued {
             let forged = WebError::Forged { token };
             let detail = vec![("token", token.to_string())];
             state.tell("scheduler_forged_message", Some(forged.status()), detail);
             return Err(forged);
         }
         let is_last = token == state.kick;
+        if token == state.turn_end {
+            state.turn_end = 0;
+            let _ = state.pump.end_turn();
+        }
         drop(state);
         if is_last {
             self.inner.enter();
@@ -207,6 +216,16 @@ impl Runtime {
         self.inner.adapter.lock().pump.host_turn().map_err(WebError::Trapped)
     }
 
+    /// Reports that the page's current macrotask is over, so the next drain has a fresh allowance.
+    /// A page need not call this: the runtime asks for [a call](HostCalls::watch_turn) that reports
+    /// the same.
+    ///
+    /// # Errors
+    /// A dead runtime.
+    pub fn end_turn(&self) -> Result<(), WebError> {
+        self.inner.adapter.lock().pump.end_turn().map_err(WebError::Trapped)
+    }
+
     /// Calls the pump directly: runs the drain that is due, if one is. From inside a task it is
     /// only noted.
     pub fn pump(&self) -> Result<Pumped, WebError> {
@@ -256,21 +275,17 @@ impl Runtime {
     pub fn grant(&self, capability: Capability) {
         let Inner { adapter, core, .. } = &*self.inner;
         adapter.grant(capability);
-        if capability == Capability::Clock {
-            core.deny_time(false);
-        }
+        self.inner.deny_time();
         if matches!(capability, Capability::Timer | Capability::Clock) {
             adapter.arm(core.next_timer());
         }
     }
 
-    /// Takes a facility away: from now on it is denied. Without the clock, who sleeps or has a time
-    /// limit ends with that.
+    /// Takes a facility away: from now on it is denied. Without the clock or the timer, tasks that
+    /// wait for a time fail with `CAPABILITY_DENIED`, those that wait already too.
     pub fn revoke(&self, capability: Capability) {
         self.inner.adapter.revoke(capability);
-        if capability == Capability::Clock {
-            self.inner.core.deny_time(true);
-        }
+        self.inner.deny_time();
     }
 
     /// Whether a facility is granted; a refusal goes on the record with who wanted it.
@@ -326,9 +341,32 @@ impl Runtime {
         self.inner.watch(closed, |_| ());
     }
 
+    /// Calls `then` whenever a drain ends with work left and the host call that it needs is denied.
+    /// What is runnable waits until it is granted. Replaces the function that was given before.
+    pub fn when_stalled(&self, then: impl Fn(Denied) + 'static) {
+        let before = self.inner.when_stalled.borrow_mut().replace(Rc::new(then));
+        // Not in the borrow: it is the caller's.
+        drop(before);
+    }
+
+    /// Why nothing runs although something is runnable, if a host call is denied that is needed.
+    pub fn stalled(&self) -> Option<Denied> {
+        self.inner.adapter.lock().pump.stalled_by()
+    }
+
     /// What lives, where, and what it waits for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.inner.root)
+    }
+
+    /// Checks whether nothing is alive: no task, no reserved obligation, no region that is not
+    /// closed, no armed timer, and no channel of a scope with messages or permits. Until a
+    /// [`shutdown`](Runtime::shutdown) is complete the root region is open.
+    ///
+    /// # Errors
+    /// The failures in the order of the check, and everything that is alive.
+    pub fn quiescence(&self) -> Result<(), QuiescenceError> {
+        self.inner.root.quiescence()
     }
 
     /// What was recorded, if anything is.
@@ -406,6 +444,22 @@ impl Runtime {
     }
 }
 
+impl Inner {
+    /// Has waits for a time fail, or not, by what is granted now.
+    fn deny_time(&self) {
+        let granted = self.adapter.lock().pump.capabilities();
+        self.core.deny_time(time_denied(granted));
+    }
+}
+
+/// What keeps tasks from waiting for a time, if something does.
+fn time_denied(granted: Capabilities) -> Option<TimeDenied> {
+    if !granted.has(Capability::Clock) {
+        return Some(TimeDenied::Clock);
+    }
+    (!granted.has(Capability::Timer)).then_some(TimeDenied::Timer)
+}
+
 /// A runtime as anybody may ask it, tasks too.
 #[derive(Clone)]
 pub struct Handle(Arc<Adapter>);
@@ -424,6 +478,19 @@ impl Handle {
     /// Whether a facility is granted; a refusal goes on the record with who wanted it.
     pub fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
         self.0.require(capability, site)
+    }
+
+    /// What is granted.
+    pub fn granted(&self) -> Capabilities {
+        self.0.lock().pump.capabilities()
+    }
+
+    /// Ends the running drain after the current step, so that page code which the step queued runs
+    /// before the next one. Call it where a task settles a promise or calls a function that does:
+    /// the time that the page's reactions take then counts towards the allowance of the host turn,
+    /// and one drain cannot release more of them than fit. The drain resumes in a microtask.
+    pub fn yield_to_page(&self) {
+        self.0.lock().pump.yield_to_page();
     }
 
     /// A pump call from inside a drain, which is noted: whether there is one.

@@ -50,6 +50,15 @@ fn in_firefox() -> Result<String> {
     run_in("tests.mjs", "firefox")
 }
 
+/// Measures how responsive a page stays, in both browsers.
+pub(super) fn responsive() -> Result {
+    run("responsive.mjs")?;
+    if works("firefox-esr", &["--version"]) {
+        run_in("responsive.mjs", "firefox")?;
+    }
+    Ok(())
+}
+
 /// Runs a script of `crates/web-page/browser` with Chromium: its last line.
 pub(super) fn run(script: &str) -> Result<String> {
     run_in(script, "chromium")

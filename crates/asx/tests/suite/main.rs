@@ -19,6 +19,7 @@ mod lab;
 #[cfg(feature = "net")]
 mod net;
 mod program;
+mod quiescence;
 mod race;
 mod select;
 #[cfg(all(feature = "lab", feature = "stream"))]

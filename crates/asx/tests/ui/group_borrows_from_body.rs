@@ -10,3 +10,5 @@ async fn run(cx: &Cx) -> Result<(), Cancelled> {
 }
 
 fn main() {}
+
+// Forbidden behaviour FB-014: a child keeps no borrow of memory that its scope has given up.

@@ -10,3 +10,5 @@ async fn run(cx: &Cx) -> Result<(), Cancelled> {
 }
 
 fn main() {}
+
+// Forbidden behaviour FB-200: a borrow held across a yield boundary.

@@ -10,3 +10,5 @@ async fn run(scope: Scope<Cancelled>) {
 }
 
 fn main() {}
+
+// Forbidden behaviour FB-202: use from another thread without transfer.

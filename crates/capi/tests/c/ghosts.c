@@ -22,6 +22,7 @@ static void on_ghost(void *hook, const asx_ghost *ghost)
         EQUAL(seen.last.call != NULL, 1);                                                          \
     } while (0)
 
+/* Forbidden behaviour FB-200 and FB-201: a borrow across a poll, and an exclusive one beside it. */
 static int32_t borrows(asx_cx *cx, void *ctx)
 {
     asx_runtime *rt = cx->rt;

@@ -267,6 +267,7 @@ static void pass_to(struct hands *hands, int turn)
     pthread_mutex_unlock(&hands->lock);
 }
 
+/* Calls from a thread that the runtime was not transferred to: forbidden behaviour FB-202. */
 static void *helps(void *ctx)
 {
     struct hands *hands = ctx;

@@ -25,7 +25,7 @@ static void on_drop(void *ctx)
     ++dropped;
 }
 
-/* Looks at no cancel, ever. */
+/* Looks at no cancel, ever: forbidden behaviour FB-203. */
 static int32_t deaf(asx_cx *cx, void *ctx)
 {
     (void)cx;

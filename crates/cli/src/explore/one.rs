@@ -9,10 +9,10 @@ use asx_kernel::digest::Digest;
 use asx_lab::explore::{Follow, Schedule, Shrunk, shrink};
 use clap::Args;
 
-use super::Setup;
 use super::files::{Failed, Files};
 use super::tape::Tape;
 use super::token::{self, Token, TokenError};
+use super::{Setup, lines_of_lab};
 use crate::output::{COMMAND, counted, verdict};
 use crate::run::scenario;
 
@@ -69,11 +69,12 @@ pub(super) fn follow(
 /// reported.
 fn named(file: &str, token: &str, asked: Setup) -> Option<(Arc<Scenario>, Token)> {
     let scenario = scenario(file)?;
-    let known = Native::in_lab().can_run(&scenario);
-    let read = known
-        .and_then(|()| Token::read(token, &scenario, asked).map_err(|error| wrong(token, &error)));
+    let read = lines_of_lab(&scenario).and_then(|scenario| {
+        let token = Token::read(token, &scenario, asked).map_err(|error| wrong(token, &error))?;
+        Ok((scenario, token))
+    });
     match read {
-        Ok(token) => Some((scenario, token)),
+        Ok(read) => Some(read),
         Err(wrong) => {
             complain!("asx: {wrong}");
             None

@@ -17,8 +17,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use asx_conformance::corpus::load;
-use asx_conformance::parity::{self, Entry, Records, Setting};
-use asx_conformance::{Fixture, Scenario, corpus, parse_str, run_scenario, shell_word};
+use asx_conformance::parity::{self, Entry, Records, Run, Setting};
+use asx_conformance::{
+    Fixture, Scenario, corpus, parse_str, run_scenario, shell_word, without_ops,
+};
 use asx_origin::Origin;
 use clap::{Args, ValueEnum};
 
@@ -33,6 +35,9 @@ const ORIGIN: Origin = asx_origin::origin!();
 
 /// What the scenarios that every host must answer for are called.
 const FOR_ALL: &str = "parity-";
+
+/// The host that keeps no events, so that there is nothing to compare.
+const NO_EVENTS: &str = "web-silent";
 
 #[derive(Args)]
 pub(crate) struct Parity {
@@ -94,6 +99,8 @@ struct Pair<'a> {
     hosts: [&'a str; 2],
     /// Runs that both made.
     compared: usize,
+    /// Those of them in which a host skipped lines.
+    in_part: usize,
     /// Runs that one of them did not make.
     skipped: usize,
     differences: Vec<Difference>,
@@ -128,9 +135,11 @@ fn compare_all(options: &Parity) -> Result<Compared<'_>, String> {
         });
     }
     let mut pairs = Vec::new();
+    let mut without_lines = WithoutLines::default();
     for (at, one) in hosts.iter().enumerate() {
         for (with, other) in hosts.iter().enumerate().skip(at + 1) {
-            pairs.push(compare([one, other], [&records[at], &records[with]], &scenarios));
+            let records = [&records[at], &records[with]];
+            pairs.push(compare([one, other], records, &scenarios, &mut without_lines)?);
         }
     }
     if let Some(folder) = &options.out {
@@ -164,8 +173,9 @@ fn hosts(options: &Parity) -> Result<Vec<&str>, String> {
     let mut seen = BTreeSet::new();
     for host in &options.host {
         let is_given = options.from.iter().any(|(name, _)| name == host);
-        if !is_given && !HOSTS.contains(&host.as_str()) {
-            let own = HOSTS.join(", ");
+        let own: Vec<_> = HOSTS.into_iter().filter(|own| *own != NO_EVENTS).collect();
+        if !is_given && !own.contains(&host.as_str()) {
+            let own = own.join(", ");
             return Err(format!("host `{host}` is not one of {own}: --from {host}=FILE"));
         }
         if options.from.iter().filter(|(name, _)| name == host).count() > 1 {
@@ -210,8 +220,9 @@ fn scenarios(fixtures: &[Fixture]) -> Result<Vec<Arc<Scenario>>, String> {
 /// had been elsewhere.
 fn run(name: &str, scenarios: &[Arc<Scenario>]) -> Result<Records, String> {
     let mut host = host(name);
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    let setting = Setting { host: name, place: "program", profile, origin: &ORIGIN };
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let profile = host.profile();
+    let setting = Setting { host: name, place: "program", profile, build, origin: &ORIGIN };
     let mut text = String::new();
     for scenario in scenarios {
         let report = run_scenario(&mut *host, scenario);
@@ -248,7 +259,9 @@ fn is_whole(source: &str, records: &Records, scenarios: &[Arc<Scenario>]) -> Res
 /// Writes into a host's lines what came of comparing it with all others.
 fn judge(host: &str, records: &mut Records, pairs: &[Pair<'_>]) {
     let of_host = pairs.iter().filter(|pair| pair.hosts.contains(&host));
-    let differences: Vec<_> = of_host.flat_map(|pair| &pair.differences).collect();
+    let is_of_host = |it: &&Difference| it.hosts.iter().any(|name| name == host);
+    let differences: Vec<_> =
+        of_host.flat_map(|pair| &pair.differences).filter(is_of_host).collect();
     for line in &mut records.lines {
         let is_it = |it: &&&Difference| {
             line["scenario"] == *it.which.0 && line["seed"].as_u64() == Some(it.which.1)
@@ -275,8 +288,9 @@ fn compare<'a>(
     hosts: [&'a str; 2],
     records: [&Records; 2],
     scenarios: &[Arc<Scenario>],
-) -> Pair<'a> {
-    let mut pair = Pair { hosts, compared: 0, skipped: 0, differences: Vec::new() };
+    without_lines: &mut WithoutLines,
+) -> Result<Pair<'a>, String> {
+    let mut pair = Pair { hosts, compared: 0, in_part: 0, skipped: 0, differences: Vec::new() };
     for scenario in scenarios {
         for seed in &scenario.seeds {
             let which = (scenario.id.clone(), *seed);
@@ -286,10 +300,41 @@ fn compare<'a>(
                 continue;
             };
             pair.compared += 1;
-            pair.differences.extend(Difference::between(which, hosts, [one, other]));
+            let runs = [one, other];
+            let lines = runs.map(|run| run.skipped_ops());
+            pair.in_part += usize::from(lines.iter().any(|lines| !lines.is_empty()));
+            if lines[0] == lines[1] {
+                pair.differences.extend(Difference::between(which, hosts, runs));
+                continue;
+            }
+            // These are two scenarios: each host is compared with the model on its own lines.
+            for (at, lines) in lines.iter().enumerate().filter(|(_, lines)| !lines.is_empty()) {
+                let model = without_lines.run(scenario, *seed, lines)?;
+                let names = [hosts[at], "model"];
+                let found = Difference::between(which.clone(), names, [runs[at], &model]);
+                pair.differences.extend(found);
+            }
         }
     }
-    pair
+    Ok(pair)
+}
+
+/// Runs of the model without lines that some host cannot express.
+#[derive(Default)]
+struct WithoutLines(BTreeMap<(String, Vec<usize>), Records>);
+
+impl WithoutLines {
+    fn run(&mut self, scenario: &Scenario, seed: u64, ops: &[usize]) -> Result<Run, String> {
+        let key = (scenario.id.clone(), ops.to_vec());
+        if !self.0.contains_key(&key) {
+            let rest = Arc::new(without_ops(scenario, ops));
+            self.0.insert(key.clone(), run("model", &[rest])?);
+        }
+        match self.0[&key].entries.get(&(scenario.id.clone(), seed)) {
+            Some(Entry::Done(run)) => Ok(run.clone()),
+            _ => Err(format!("{}: the model has no run under seed {seed}", scenario.id)),
+        }
+    }
 }
 
 /// The call that finds a difference again.
@@ -328,7 +373,8 @@ fn report(
         let pairs = pairs.iter().map(|pair| {
             let different: BTreeSet<_> = pair.differences.iter().map(|it| &it.which.0).collect();
             serde_json::json!({
-                "hosts": pair.hosts, "compared": pair.compared, "skipped": pair.skipped,
+                "hosts": pair.hosts, "compared": pair.compared, "in_part": pair.in_part,
+                "skipped": pair.skipped,
                 "different": different,
             })
         });
@@ -346,11 +392,13 @@ fn report(
             write!(out, "{difference}")?;
             writeln!(out, "  repro: {}", repro(options, difference))?;
         }
-        writeln!(out, "{:<26} {:>8} {:>9} {:>8}", "hosts", "compared", "different", "skipped")?;
-        for Pair { hosts: [one, other], compared, skipped, differences } in pairs {
+        let heads = ["compared", "in part", "different", "skipped"];
+        let [compared, in_part, different, skipped] = heads;
+        writeln!(out, "{:<26} {compared:>8} {in_part:>8} {different:>9} {skipped:>8}", "hosts")?;
+        for Pair { hosts: [one, other], compared, in_part, skipped, differences } in pairs {
             let different = differences.len();
             let hosts = format!("{one}, {other}");
-            writeln!(out, "{hosts:<26} {compared:>8} {different:>9} {skipped:>8}")?;
+            writeln!(out, "{hosts:<26} {compared:>8} {in_part:>8} {different:>9} {skipped:>8}")?;
         }
         match web {
             Some(Place::Browser) => writeln!(out, "web was run in headless Chromium")?,

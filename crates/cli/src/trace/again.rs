@@ -5,7 +5,7 @@ use crate::conform::host;
 use crate::explore::following;
 use crate::output::printable;
 use crate::run::scenario;
-use asx_conformance::{Host, Replayed, Scenario, run_against};
+use asx_conformance::{Host, Replayed, Scenario, expressible, run_against};
 use asx_kernel::journal::Event;
 use asx_kernel::status::{Coded, Status};
 use asx_trace::{Header, Mismatch, Monitor, Parted, Reader};
@@ -70,7 +70,7 @@ fn run_again(path: &Path, named: Option<&str>) -> Result<Compared, Unusable> {
     let header = reader.header().clone();
     let scenario = scenario_of(&header, named)?;
     let (mut host, seed) = host_of(&header, &scenario)?;
-    host.can_run(&scenario)?;
+    let scenario = expressible(&*host, &scenario)?.scenario;
     let name = host.name();
     let result = match run_against(&mut *host, &scenario, seed, Monitor::new(reader)) {
         Ok(replayed) => Ok(replayed),

@@ -80,7 +80,8 @@ fn a_host_that_is_elsewhere_is_compared_by_its_record() {
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}{}", text(&output.stderr));
     // The model has them all, and so has its record.
-    assert!(out.contains("model, web                       15         0        0"), "{out}");
+    let line = "model, web                       15        0         0        0";
+    assert!(out.contains(line), "{out}");
 }
 
 #[test]
@@ -166,7 +167,7 @@ fn a_record_that_is_not_whole_is_refused_with_its_place() {
     let why = with(&record[..record.len() / 2]);
     assert!(why.contains("EOF while parsing"), "{why}");
     assert!(with(&record.replacen("\"web\"", "\"moon\"", 1)).contains("`host`: not `web`"));
-    assert!(with(&record.replacen("\"schema\":3", "\"schema\":2", 1)).contains("known here"));
+    assert!(with(&record.replacen("\"schema\":4", "\"schema\":3", 1)).contains("known here"));
     let why = with(&record.replacen("asx-semantics-1", "asx-semantics-2", 1));
     let what = "TRACE_VERSION: it is of the contract `asx-semantics-2`, and this build has";
     assert!(why.contains(&format!("{}{what}", place(1))), "{why}");
@@ -185,7 +186,7 @@ fn a_field_that_says_nothing_is_refused() {
         fs::write(&web, edited(&record, change)).expect("written");
         asx(&call)
     };
-    let cases: [(&str, &Change); 11] = [
+    let cases: [(&str, &Change); 13] = [
         ("toolchain.release", &|line| line["toolchain"]["release"] = "unknown".into()),
         ("toolchain.host", &|line| line["toolchain"]["host"] = "".into()),
         ("toolchain.commit_hash", &|line| line["toolchain"]["commit_hash"] = "beef".into()),
@@ -194,6 +195,8 @@ fn a_field_that_says_nothing_is_refused() {
         ("lockfile.sha256", &|line| line["lockfile"]["sha256"] = "unknown".into()),
         ("lockfile.size", &|line| line["lockfile"]["size"] = 0.into()),
         ("lockfile.tracked", &|line| line["lockfile"]["tracked"] = "yes".into()),
+        ("skipped_lines", &|line| line["skipped_lines"] = serde_json::json!([{ "line": 1 }])),
+        ("build", &|line| line["build"] = "".into()),
         ("codec", &|line| line["codec"] = "xml".into()),
         ("verdict", &|line| line["verdict"] = "fine".into()),
         ("delta", &|line| line["delta"] = "some".into()),
@@ -294,4 +297,69 @@ fn calls_that_compare_nothing_are_refused() {
     assert!(
         refused(&["parity", "--host", "model,web", "--from", "web=no.jsonl"]).contains("no.jsonl")
     );
+}
+
+/// A fixture of which native and the lab cannot express two lines.
+const IN_PART: &str = "ch-obligation-leak-001";
+
+#[test]
+fn a_host_that_skips_lines_is_compared_with_the_model_on_the_others() {
+    let folder = Folder::new("parity-in-part");
+    let path = folder.to_str().expect("text");
+    let hosts = "model,native,lab,c";
+    let call = ["parity", "--host", hosts, "--filter", IN_PART, "--json", "--record", path];
+    let output = asx(&call);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{json}");
+    for pair in json["pairs"].as_array().expect("pairs") {
+        let is_whole = pair["hosts"] == serde_json::json!(["model", "c"]);
+        let in_part = if is_whole { 0 } else { pair["compared"].as_u64().unwrap_or(0) };
+        assert_eq!((&pair["skipped"], &pair["in_part"]), (&0.into(), &in_part.into()), "{pair}");
+        assert!(pair["compared"].as_u64() > Some(0), "{pair}");
+    }
+    let record = fs::read_to_string(folder.join("native.jsonl")).expect("a record");
+    let line = read(record.lines().next().expect("a line"));
+    assert_eq!(line["skipped_lines"].as_array().map(Vec::len), Some(2), "{line:?}");
+    assert_eq!((&line["verdict"], &line["skipped_lines"][0]["line"]), (&"same".into(), &26.into()));
+    // A run that skipped other lines than it says is another run than the model's.
+    let web = folder.join("web.jsonl");
+    let with = |text: &str| {
+        fs::write(&web, text).expect("written");
+        let from = format!("web={}", web.display());
+        let call = ["parity", "--host", "model,web", "--from", &from, "--filter", IN_PART];
+        asx(&call).status.code()
+    };
+    let of_web = record.replace("\"host\":\"native\"", "\"host\":\"web\"");
+    assert_eq!(with(&of_web), Some(0));
+    let first = read(of_web.lines().next().expect("a line"));
+    let op = first["skipped_lines"][0]["offset"].to_string();
+    let fixture = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../conformance/fixtures/channel/ch-obligation-leak-001.toml"
+    );
+    let text = fs::read_to_string(fixture).expect("the fixture");
+    let spawn = text.find("{ op = \"spawn\", task = \"sender\" }").expect("an op");
+    assert_eq!(with(&of_web.replace(&op, &spawn.to_string())), Some(1));
+}
+
+#[test]
+fn a_record_names_the_profile_of_c_and_the_build() {
+    let folder = Folder::new("parity-profile");
+    let path = folder.to_str().expect("text");
+    let hosts = "native,c,c-embedded,c-hft,c-automotive";
+    let output = asx(&["parity", "--host", hosts, "--filter", STORM, "--record", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let profiles = [
+        ("native", None),
+        ("c", Some("core")),
+        ("c-embedded", Some("embedded")),
+        ("c-hft", Some("hft")),
+        ("c-automotive", Some("automotive")),
+    ];
+    for (host, profile) in profiles {
+        let record = fs::read_to_string(folder.join(host).with_extension("jsonl")).expect("it");
+        let line = read(record.lines().next().expect("a line"));
+        assert_eq!((line["host"].as_str(), line["profile"].as_str()), (Some(host), profile));
+        assert!(["debug", "release"].contains(&line["build"].as_str().unwrap_or("")));
+    }
 }

@@ -26,12 +26,19 @@ fn wrong() -> String {
 }
 
 #[test]
-fn the_native_runtime_is_a_host_that_says_what_it_cannot_run() {
+fn native_names_the_lines_that_it_cannot_run_and_runs_the_rest() {
     let output = asx(&["conform", "--host", "native", "--filter", "ch-*"]);
     let out = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{out}");
     assert!(out.contains("native: ") && out.contains(" 0 failed, "), "{out}");
-    assert!(out.contains("skipped ch-linearity-001: types forbid it"), "{out}");
+    assert!(out.contains(" 0 skipped, 7 run in part"), "{out}");
+    let types = "types forbid it: a permit is consumed by its first resolution";
+    let line = format!("in part ch-linearity-001\n  line 15, op \"send\": {types}\n  line 16, ");
+    assert!(out.contains(&line), "{out}");
+    let run = asx(&["run", "ch-linearity-001", "--host", "native", "--json"]);
+    let run: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    let first = serde_json::json!({ "line": 15, "what": "op \"send\"", "why": types });
+    assert_eq!((&run["passed"], &run["skipped_lines"][0]), (&true.into(), &first));
     let (model, native) =
         (asx(&["run", "ch-fifo-001"]), asx(&["run", "ch-fifo-001", "--host", "native"]));
     assert_eq!(text(&model.stdout), text(&native.stdout));
@@ -47,13 +54,14 @@ fn conform_filters_lists_and_speaks_json() {
     let expected = serde_json::json!({
         "contract": "asx-semantics-1", "host": "model", "snapshots": snapshots, "total": 1,
         "passed": 1, "failed": [], "problems": {}, "skipped": [],
+        "skipped_lines": {}, "other_order": [],
     });
     assert_eq!(json, expected);
     // Each run has the id of the state it began with, whatever the host.
-    let of_run = asx(&["run", "tm-same-deadline-001", "--json", "--seed", "4", "--host", "c"]);
+    let of_run = asx(&["run", "tm-same-deadline-001", "--json", "--seed", "7", "--host", "c"]);
     let run: serde_json::Value = serde_json::from_slice(&of_run.stdout).expect("JSON");
     assert_eq!(run["contract"], "asx-semantics-1");
-    assert_eq!(snapshots["tm-same-deadline-001"]["4"], run["runs"][0]["snapshot"]);
+    assert_eq!(snapshots["tm-same-deadline-001"]["7"], run["runs"][0]["snapshot"]);
     assert!(run["runs"][0]["snapshot"].as_str().is_some_and(|id| id.len() == 16), "{run}");
     for list in [&[][..], &["--list"]] {
         let output = asx(&[&["conform", "--filter", "nothing-*"], list].concat());
@@ -147,6 +155,45 @@ fn on_every_host_the_call_that_is_printed_makes_the_failure_and_its_folder_again
     }
 }
 
+/// A scenario with a hand-off to a second host turn, of which a wrong host event is expected.
+const TURNS: &str = r#"schema = 1
+id = "turns"
+title = "t"
+area = "a"
+steps = [{ op = "spawn", task = "idle" }, { op = "run" }]
+[config.browser]
+burst_limit = 1
+[tasks.idle]
+body = [{ op = "yield" }]
+[expect]
+host_events = ["scheduler_host_handoff call=timeout"]
+"#;
+
+#[test]
+fn a_wrong_host_event_leaves_the_host_events_of_both_hosts() {
+    let folder = Folder::new("program-host-events");
+    fs::write(folder.join("turns.toml"), TURNS).expect("written");
+    let (path, left) = (folder.to_string_lossy(), folder.join("left"));
+    for (host, other) in [("web", "model"), ("model", "web")] {
+        let out = left.to_string_lossy();
+        let call = ["conform", "--host", host, "--fixtures", &path, "--out", &out];
+        assert_eq!(asx(&call).status.code(), Some(1), "{host}");
+        let made = files(&left.join(format!("turns-0-{host}")));
+        for log in [host, other] {
+            let log = &made[&format!("{log}.log")];
+            assert!(log.contains("host only: scheduler_host_handoff"), "{log}");
+            assert!(log.contains("call=message"), "{log}");
+        }
+        let difference = &made["difference.txt"];
+        assert!(
+            difference.contains("expected scheduler_host_handoff call=timeout"),
+            "{difference}"
+        );
+        assert!(difference.contains("host events included"), "{difference}");
+        assert!(difference.contains("what the scenario expects differs from both"), "{difference}");
+    }
+}
+
 #[test]
 fn a_run_that_passes_leaves_nothing() {
     let folder = Folder::new("program-passes");
@@ -200,7 +247,7 @@ fn run_prints_the_verdict_first_and_the_journal_only_with_verbose() {
     assert!(verbose.contains("timer_fired") && verbose.contains("timer="), "{verbose}");
     let output = asx(&["run", "tm-same-deadline-001", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&json["passed"], json["runs"].as_array().map(Vec::len)), (&true.into(), Some(2)));
+    assert_eq!((&json["passed"], json["runs"].as_array().map(Vec::len)), (&true.into(), Some(3)));
     assert_eq!(asx(&["run", "no-such-file"]).status.code(), Some(2));
 }
 

@@ -39,6 +39,7 @@ fn record(folder: &Folder, scenario: &str, host: &str, name: &str) -> (String, S
     (trace, String::from_utf8_lossy(&lines).into_owned())
 }
 
+// Forbidden behaviour FB-015: nondeterminism in deterministic mode.
 #[test]
 fn a_recorded_run_is_the_same_on_every_host_and_in_both_codecs() {
     let folder = Folder::new("replay-same");

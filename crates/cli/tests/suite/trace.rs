@@ -171,7 +171,7 @@ fn run_refuses_what_it_cannot_write() {
     let why = refused(&["run", &file, "--trace", &folder.path("no/x.asxt")]);
     assert!(why.contains("x.asxt"), "{why}");
     let why = refused(&["run", "tm-same-deadline-001", "--trace", &folder.path("x.asxt")]);
-    assert!(why.contains("there are 2 seeds: --seed"), "{why}");
+    assert!(why.contains("there are 3 seeds: --seed"), "{why}");
     let own = folder.path("own.jsonl");
     fs::rename(&file, &own).expect("renamed");
     let why = refused(&["run", &own, "--trace", &own]);

@@ -110,6 +110,16 @@ impl C {
     }
 }
 
+/// The name of a profile in the header.
+fn profile_name(profile: i32) -> &'static str {
+    match profile {
+        ASX_PROFILE_EMBEDDED => "embedded",
+        ASX_PROFILE_HFT => "hft",
+        ASX_PROFILE_AUTOMOTIVE => "automotive",
+        _ => "core",
+    }
+}
+
 impl Default for C {
     fn default() -> C {
         let [(name, profile), ..] = C::PROFILES;
@@ -124,6 +134,14 @@ impl Host for C {
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
         support::can_run(scenario)
+    }
+
+    fn hindrance(&self, _scenario: &Scenario, step: &ScriptStep) -> Option<&'static str> {
+        support::hindrance(step)
+    }
+
+    fn profile(&self) -> Option<&'static str> {
+        Some(profile_name(self.profile))
     }
 
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {

@@ -163,8 +163,12 @@ impl HostApi for Engine {
             Wait::Sleep(when) => {
                 let timer = match *current.sleep {
                     Some(timer) => timer,
-                    None => world.sleep(task, until(when))?,
+                    None => {
+                        self.may_wait()?;
+                        self.world.sleep(task, until(when))?
+                    }
                 };
+                let world = &mut self.world;
                 let slept = world.slept(task, timer);
                 *current.sleep = matches!(slept, Ok(Poll::Pending)).then_some(timer);
                 slept?.map(|()| Came::Nothing)

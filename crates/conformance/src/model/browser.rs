@@ -6,7 +6,7 @@
 use super::Engine;
 use crate::api::HostApi as _;
 use crate::book::found;
-use crate::events::HostEvent;
+use crate::events::{HostEvent, WAIT};
 use crate::host::{Failure, Reply};
 use crate::scenario::{Browser, BrowserOp};
 use crate::value::Value;
@@ -191,6 +191,13 @@ impl Engine {
                 if let Some(call) = browser.pump.grant(capability.0) {
                     browser.make(call);
                 }
+                // A timer that is due by now needs no ring.
+                let is_for_time = matches!(capability.0, Capability::Timer | Capability::Clock);
+                let granted = browser.pump.capabilities();
+                let has_time = granted.has(Capability::Timer) && granted.has(Capability::Clock);
+                if is_for_time && has_time && self.due() {
+                    self.wake_pump();
+                }
                 Reply::ok()
             }
             BrowserOp::Revoke { capability } => {
@@ -198,6 +205,21 @@ impl Engine {
                 Reply::ok()
             }
             BrowserOp::Require { capability } => self.require(capability.0),
+        }
+    }
+
+    /// Whether tasks may wait for a time: the page has to grant its clock and its timer.
+    pub(super) fn may_wait(&mut self) -> Result<(), Status> {
+        let streak = self.streak();
+        let Some(browser) = &mut self.browser else { return Ok(()) };
+        let granted = browser.pump.capabilities();
+        let mut needed = [Capability::Clock, Capability::Timer].into_iter();
+        match needed.find_map(|capability| granted.require(capability, WAIT).err()) {
+            None => Ok(()),
+            Some(denied) => {
+                browser.denied(denied, streak);
+                Err(denied.status())
+            }
         }
     }
 
@@ -393,9 +415,16 @@ impl Engine {
                 browser.emit("scheduler_host_handoff", streak, None, &fields);
                 browser.make(handoff.call);
             }
-            Leave::Stalled { denied, .. } => browser.denied(denied, streak),
+            // No task of a scenario runs page code.
+            Leave::Resume(call) => browser.make(call),
+            Leave::Stalled { denied, .. } => {
+                browser.denied(denied, streak);
+                let _ = browser.pump.watch_turn();
+            }
             // Only here does the cancel streak begin anew: asking an empty scheduler parks it.
             Leave::Idle => {
+                // Turns end where the script says so.
+                let _ = browser.pump.watch_turn();
                 let now = self.world.now();
                 let _ = self.world.next(now, &mut self.choose);
             }
@@ -420,6 +449,10 @@ impl Engine {
             if self.polls - before > max_steps || turns > max_steps {
                 return None;
             }
+        }
+        // The loop has nothing to do, so its last turn is over.
+        if let Some(browser) = &mut self.browser {
+            let _ = browser.pump.end_turn();
         }
         Some(self.polls - before)
     }

@@ -1,6 +1,6 @@
 //! The operations of the runtime, on numbers that `Things` turns into handles.
 
-use super::channels::Held;
+use super::channels::{Held, dropped};
 use super::script::{Entry, Script};
 use super::waits::Pending;
 use super::{Engine, TaskEntry, World};
@@ -16,8 +16,6 @@ use crate::scenario::{BrowserOp, Checked, Scenario, When};
 use asx_kernel::lanes::Lane;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
-use asx_kernel::quiescence::Census;
-use asx_kernel::region::RegionState;
 use asx_kernel::session::{LEAK_MESSAGE, PermitState, Resolution};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::task::TaskState;
@@ -28,7 +26,6 @@ use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Cx, Scope, Task};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -148,7 +145,8 @@ impl HostApi for Arc<World> {
         let region = self.region(region)?;
         match op {
             RegionOp::End => region.end(),
-            RegionOp::Gate(open) => region.set_admission(open),
+            RegionOp::Gate(true) => scope_of(&region).open_admission(),
+            RegionOp::Gate(false) => scope_of(&region).close_admission(),
             RegionOp::Move(to) => region.word().check(to)?,
             RegionOp::UseStorage(_) | RegionOp::Release => return Err(Status::Internal),
         }
@@ -332,8 +330,7 @@ impl HostApi for Arc<World> {
 
     fn drop_permit(&mut self, permit: u64) -> Done<bool> {
         let held = self.take(permit)?;
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(held)));
-        Ok(dropped.is_err_and(|payload| {
+        Ok(dropped(held).is_err_and(|payload| {
             payload.downcast_ref::<&str>() == Some(&LEAK_MESSAGE)
                 || payload.downcast_ref::<String>().is_some_and(|text| text == LEAK_MESSAGE)
         }))
@@ -436,20 +433,17 @@ impl HostApi for Arc<World> {
     }
 
     fn not_quiescent(&self) -> Vec<Status> {
-        let things = self.things();
-        let live = |entry: &&TaskEntry| entry.probe.state() != TaskState::Completed;
-        let open = |region: &&RegionProbe| region.state() != RegionState::Closed;
-        let outstanding = things.regions.values().map(|region| region.word().outstanding());
-        let holds =
-            |channel: &&ChannelProbe<i64>| channel.look(|law| law.len() + law.reserved()) > 0;
-        let census = Census {
-            tasks: things.tasks.values().filter(live).count(),
-            obligations: outstanding.map(|count| count as usize).sum(),
-            regions: things.regions.values().filter(open).count(),
-            timers: self.core.probe_timers().0,
-            channels: things.channels.values().filter(holds).count(),
+        let public = asx_runtime::Handle::of(self.root.region()).quiescence();
+        let mut codes = public.err().map(|alive| alive.codes()).unwrap_or_default();
+        // Programs cannot make recorded channels without a scope, so only the scenario knows them.
+        let holds = |channel: &ChannelProbe<i64>| {
+            channel.scope().is_none() && channel.look(|law| law.len() + law.reserved()) > 0
         };
-        census.check().err().map(|not| not.all()).unwrap_or_default()
+        let is_listed = codes.contains(&Status::ChannelNotDrained);
+        if !is_listed && self.things().channels.values().any(holds) {
+            codes.push(Status::ChannelNotDrained);
+        }
+        codes
     }
 }
 

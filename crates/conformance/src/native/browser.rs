@@ -13,10 +13,21 @@ use asx_kernel::pump::{Capabilities, Capability, PumpConfig, StaleTimer};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_native::stepped::Setup;
-use asx_runtime::{Core, Region};
+use asx_runtime::{Core, Region, Settings};
 use asx_web::page::Page;
 use asx_web::{Config, Handle, Pumped, Runtime, call_name};
 use std::sync::Arc;
+
+/// How a page is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageSettings {
+    /// The clock is read before every step, and all events are kept.
+    Exact,
+    /// The clock is read as often as by default, and all events are kept.
+    Default,
+    /// As by default: the same clock, and no events are kept.
+    Silent,
+}
 
 /// A runtime in a page that the script turns.
 pub(super) struct Browser {
@@ -36,16 +47,32 @@ pub(super) struct Look {
 /// Host events that are kept: more than any scenario makes.
 const EVENTS: usize = 1 << 20;
 
-pub(super) fn of_page(setup: Setup, browser: Option<&scenario::Browser>) -> Box<dyn Steps> {
-    let Setup { workers: _, seed, tie_break, cancel_streak_limit, settings } = setup;
+pub(super) fn of_page(
+    setup: Setup,
+    browser: Option<&scenario::Browser>,
+    page: PageSettings,
+) -> Box<dyn Steps> {
+    let Setup { seed, tie_break, cancel_streak_limit, settings, .. } = setup;
     let pump = browser.map_or_else(PumpConfig::default, scenario::Browser::pump);
+    let defaults = Config::default();
+    let clock_check_every = match page {
+        PageSettings::Exact => 1,
+        PageSettings::Default | PageSettings::Silent => defaults.pump.clock_check_every,
+    };
+    let pump = PumpConfig { clock_check_every, ..pump };
+    let (host_events, settings) = match page {
+        PageSettings::Exact | PageSettings::Default => (EVENTS, settings),
+        PageSettings::Silent => {
+            (defaults.host_events, Settings { journal: defaults.settings.journal, ..settings })
+        }
+    };
     let granted = browser.map_or_else(Capabilities::all, scenario::Browser::granted);
     let config = Config {
         pump,
         scheduler: SchedulerConfig { workers: 1, cancel_streak_limit, tie_break },
         settings,
         seed: Some(seed),
-        host_events: EVENTS,
+        host_events,
     };
     let (page, runtime) = Page::granting(config, granted);
     Box::new(Browser { runtime, page, drives: browser.is_some() })
@@ -87,6 +114,8 @@ impl Browser {
                 return None;
             }
         }
+        // The loop has nothing to do, so its last turn is over.
+        let _ = self.runtime.end_turn();
         Some(self.steps() - before)
     }
 

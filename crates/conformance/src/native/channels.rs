@@ -4,7 +4,33 @@ use super::World;
 use asx_runtime::channel::OwnedPermit;
 use asx_runtime::channel::session::TrackedPermit;
 use asx_runtime::probe;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Once;
+
+thread_local! {
+    /// A panic of this thread is expected now, and its message is not printed.
+    static EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Drops a permit. Returns the panic of the drop, if there is one, without printing its message: a
+/// scenario that leaks a permit expects it.
+pub(super) fn dropped(held: Held) -> Result<(), Box<dyn Any + Send>> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !EXPECTED.get() {
+                print(info);
+            }
+        }));
+    });
+    let before = EXPECTED.replace(true);
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(held)));
+    EXPECTED.set(before);
+    dropped
+}
 
 /// A permit somebody holds.
 pub(super) enum Held {

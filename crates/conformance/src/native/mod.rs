@@ -21,18 +21,20 @@ use crate::api::{Driver as _, HostApi as _};
 use crate::book::Book;
 use crate::host::{Failure, Host, Record, Reply};
 use crate::interpreter;
-use crate::scenario::{LimitKeys, Op, Scenario, Settings};
+use crate::scenario::{LimitKeys, Op, Scenario, ScriptStep, Settings};
 use asx_kernel::choose::{Choose, Seeded};
+use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
 use asx_kernel::outcome::Severity;
 use asx_kernel::region::RegionState;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::world::TaskError;
-use asx_native::stepped::Setup;
+use asx_native::stepped::{GovernedBy, Setup};
 use asx_runtime::probe::{ChannelProbe, RegionProbe, TaskProbe};
 use asx_runtime::{Core, Task};
 use asx_trace::refine::Refinement;
+use browser::PageSettings;
 use channels::Held;
 use gate::Gate;
 use std::cell::RefCell;
@@ -51,8 +53,10 @@ pub struct Native {
     oracle: Option<Oracle>,
     /// Whether it is asked which of equals goes first, whatever scenarios say.
     ties: bool,
-    /// Whether an event loop drives it, as in a page.
-    web: bool,
+    /// How the page is set up, if an event loop drives it.
+    page: Option<PageSettings>,
+    /// Whether workers have the governor that a runtime has by default.
+    default_governor: bool,
     /// The number of steps that the current run has taken.
     steps: Arc<AtomicU64>,
 }
@@ -92,26 +96,68 @@ impl Native {
 }
 
 impl Native {
-    /// The same runtime in a page, driven by the pump over an event loop that the script turns.
+    /// The same runtime in a page, driven by the pump over an event loop that the script turns. The
+    /// clock is read before every step.
     pub fn in_page() -> Native {
-        Native { web: true, ..Native::default() }
+        Native { page: Some(PageSettings::Exact), ..Native::default() }
+    }
+
+    /// Workers with the governor that a runtime has by default. It may prefer another lane than the
+    /// model does, so that the order of dispatches is another where lanes compete.
+    pub fn with_default_governor() -> Native {
+        Native { default_governor: true, ..Native::default() }
+    }
+
+    /// A page that reads the clock as often as by default.
+    pub fn in_default_page() -> Native {
+        Native { page: Some(PageSettings::Default), ..Native::default() }
+    }
+
+    /// A page with all defaults: it keeps no events, so that only results, outcomes and states can
+    /// be compared.
+    pub fn in_silent_page() -> Native {
+        Native { page: Some(PageSettings::Silent), ..Native::default() }
     }
 }
 
 impl Host for Native {
     fn name(&self) -> &'static str {
-        match self.web {
-            true => "web",
-            false if self.oracle.is_some() => "lab",
-            false => "native",
+        match self.page {
+            Some(PageSettings::Exact) => "web",
+            Some(PageSettings::Default) => "web-defaults",
+            Some(PageSettings::Silent) => "web-silent",
+            None if self.oracle.is_some() => "lab",
+            None if self.default_governor => "native-defaults",
+            None => "native",
         }
     }
 
     fn can_run(&self, scenario: &Scenario) -> Result<(), String> {
-        if scenario.config.tie_break.0 == TieBreak::TaskKey && self.oracle.is_none() {
-            return Err("its queues are first in, first out: task keys order the lab's".to_owned());
+        let workers = if self.workers == 0 { scenario.config.workers } else { self.workers };
+        let threads = self.oracle.is_none() && self.page.is_none();
+        if scenario.config.tie_break.0 == TieBreak::TaskKey && threads && workers > 1 {
+            return Err("several workers take from separate queues: no order by task id".to_owned());
         }
-        if self.web { support::can_run_in_page(scenario) } else { support::can_run(scenario) }
+        if scenario.config.when_full.0 == WhenFull::Refuse && !self.keeps_events() {
+            return Err("no events are kept, so that there is nothing to be full".to_owned());
+        }
+        match self.page {
+            Some(_) => support::can_run_in_page(scenario),
+            None => support::can_run(scenario),
+        }
+    }
+
+    fn hindrance(&self, scenario: &Scenario, step: &ScriptStep) -> Option<&'static str> {
+        let unknown = support::without_events(scenario, step).filter(|_| !self.keeps_events());
+        support::hindrance(step, self.page.is_some()).or(unknown)
+    }
+
+    fn keeps_events(&self) -> bool {
+        self.page != Some(PageSettings::Silent)
+    }
+
+    fn keeps_order(&self) -> bool {
+        !self.default_governor
     }
 
     fn start(&mut self, scenario: &Arc<Scenario>, seed: u64) {
@@ -122,13 +168,20 @@ impl Host for Native {
         if self.ties {
             setup.tie_break = TieBreak::Seeded;
         }
+        setup.governed_by = match scenario.any_step(|step| matches!(step.op, Op::Suggest { .. })) {
+            true => GovernedBy::Script,
+            false if self.default_governor => GovernedBy::Adaptive,
+            false => GovernedBy::Nobody,
+        };
         let run = match &mut self.oracle {
             Some(oracle) => {
                 let oracle = oracle(seed, setup.workers.max(1));
                 steps::of_lab(setup, oracle)
             }
-            None if self.web => browser::of_page(setup, scenario.config.browser.as_ref()),
-            None => steps::of_threads(setup),
+            None => match self.page {
+                Some(page) => browser::of_page(setup, scenario.config.browser.as_ref(), page),
+                None => steps::of_threads(setup),
+            },
         };
         let steps = Arc::clone(&self.steps);
         self.engine = Some(Engine::new(Arc::clone(scenario), seed, run, steps));
@@ -246,7 +299,7 @@ impl Engine {
         let root = RegionProbe::of(run.root().clone());
         let browser = scenario.config.browser.as_ref().filter(|_| run.browser().is_none());
         let world = Arc::new(World {
-            gate: browser.map(Gate::of),
+            gate: browser.map(|browser| Gate::of(browser, run.core().clone())),
             scenario,
             seed,
             core: run.core().clone(),
@@ -308,5 +361,6 @@ fn setup(config: &Settings, seed: u64, workers: usize) -> Setup {
         tie_break: config.tie_break.0,
         cancel_streak_limit: config.cancel_streak_limit,
         settings,
+        ..Setup::default()
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn of_threads(setup: Setup) -> Box<dyn Steps> {
 
 /// The virtual workers of the lab, which ask an oracle.
 pub(super) fn of_lab(setup: Setup, oracle: Box<dyn Choose>) -> Box<dyn Steps> {
-    let Setup { workers, seed: _, tie_break, cancel_streak_limit, settings } = setup;
+    let Setup { workers, tie_break, cancel_streak_limit, settings, .. } = setup;
     let scheduler = SchedulerConfig { workers, cancel_streak_limit, tie_break };
     Box::new(Workers::new(workers::Setup { scheduler, settings }, oracle))
 }

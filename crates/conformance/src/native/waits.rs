@@ -38,9 +38,13 @@ impl World {
             Wait::IsCancelled => {
                 Box::pin(async move { Ok(Came::Cancelled(look(&cx, shielded).await)) })
             }
-            Wait::Sleep(when) => {
-                Box::pin(async move { hide(&cx, shielded, async |cx| sleep(cx, when).await).await })
-            }
+            Wait::Sleep(when) => Box::pin(async move {
+                let slept = hide(&cx, shielded, async |cx| sleep(cx, when).await).await;
+                if let (Some(gate), Err(Status::CapabilityDenied)) = (&world.gate, &slept) {
+                    gate.deny_wait();
+                }
+                slept
+            }),
             Wait::Join(task) => {
                 let join = async move |cx: &Cx| world.join(cx, task).await;
                 Box::pin(async move { hide(&cx, shielded, join).await })

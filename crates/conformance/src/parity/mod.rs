@@ -8,6 +8,9 @@
 //! all are read back by [`Records::read`], which refuses a line without a mandatory field: a field
 //! that a host has nothing for is an explicit null, or an empty list. The digest in a line is that
 //! of the journal after it went through the codec and back.
+//!
+//! A host that skipped lines names them in `skipped_lines`. Hosts that skipped different lines did
+//! not run the same scenario; such a run is compared with that of the model without these lines.
 
 mod read;
 
@@ -17,20 +20,20 @@ use crate::events::HostEvent;
 use crate::host::Record;
 use crate::parse::SCHEMA as SCENARIO_SCHEMA;
 use crate::value::Value as Given;
-use crate::{Report, Scenario, SeedRun};
+use crate::{Report, Scenario, SeedRun, SkippedLine};
 use asx_kernel::CONTRACT;
 use asx_origin::Origin;
 use asx_trace::{Codec, End, Header, Reader, Writer, verify};
 use serde_json::{Map, Value, json};
 
 /// The version of the lines.
-pub const SCHEMA: u64 = 3;
+pub const SCHEMA: u64 = 4;
 
 /// The codecs of traces, by their names in records.
 pub const CODECS: [(&str, Codec); 2] = [("json", Codec::Json), ("binary", Codec::Binary)];
 
 /// What every line has.
-pub const MANDATORY: [&str; 27] = [
+pub const MANDATORY: [&str; 29] = [
     "schema",
     "contract",
     "scenario",
@@ -41,6 +44,7 @@ pub const MANDATORY: [&str; 27] = [
     "place",
     "codec",
     "profile",
+    "build",
     "toolchain",
     "target",
     "source_commit",
@@ -48,6 +52,7 @@ pub const MANDATORY: [&str; 27] = [
     "fixture_schema",
     "scenario_schema",
     "skipped",
+    "skipped_lines",
     "digest",
     "events",
     "outcomes",
@@ -87,8 +92,10 @@ pub struct Setting<'a> {
     pub host: &'a str,
     /// Where it was: in this program, in a browser's window or worker.
     pub place: &'a str,
+    /// The profile that the host runs, if it has several: that of the C library.
+    pub profile: Option<&'a str>,
     /// How it was built: `debug`, `release`, `web`.
-    pub profile: &'a str,
+    pub build: &'a str,
     /// What it was built from and with.
     pub origin: &'a Origin,
 }
@@ -110,9 +117,18 @@ pub fn records(
         for (name, codec) in CODECS {
             let mut record = head(scenario, *seed, name, setting);
             let run = report.runs.iter().find(|run| run.seed == *seed);
+            if run.is_some_and(|run| run.other_order) {
+                skip(&mut record, "it is dispatched in another order; its ends are the model's");
+                records.push(record.into());
+                continue;
+            }
             match (&report.skipped, run) {
                 (Some(why), _) => skip(&mut record, why),
-                (None, Some(run)) => fill(&mut record, scenario, run, codec)?,
+                (None, Some(run)) => {
+                    let lines: Vec<_> = report.skipped_lines.iter().map(skipped_line).collect();
+                    record.insert("skipped_lines".to_owned(), lines.into());
+                    fill(&mut record, &report.ran, run, codec)?;
+                }
                 (None, None) => return Err(format!("{}: no run of seed {seed}", scenario.id)),
             }
             records.push(record.into());
@@ -124,7 +140,7 @@ pub fn records(
 type Object = Map<String, Value>;
 
 fn head(scenario: &Scenario, seed: u64, codec: &str, setting: &Setting<'_>) -> Object {
-    let Setting { host, place, profile, origin } = setting;
+    let Setting { host, place, profile, build, origin } = setting;
     let fixture = scenario.file.rsplit(['/', '\\']).next().unwrap_or_default();
     let toolchain = &origin.toolchain;
     let lockfile = &origin.lockfile;
@@ -139,6 +155,7 @@ fn head(scenario: &Scenario, seed: u64, codec: &str, setting: &Setting<'_>) -> O
         "place": place,
         "codec": codec,
         "profile": profile,
+        "build": build,
         "toolchain": {
             "release": toolchain.release,
             "commit_hash": toolchain.commit_hash,
@@ -168,8 +185,8 @@ fn object(value: Value) -> Object {
 
 fn skip(record: &mut Object, why: &str) {
     record.extend(object(json!({
-        "skipped": why, "digest": "", "events": 0, "outcomes": {}, "not_quiescent": [],
-        "journal": [], "host_events": [], "failures": [], "repro": null,
+        "skipped": why, "skipped_lines": [], "digest": "", "events": 0, "outcomes": {},
+        "not_quiescent": [], "journal": [], "host_events": [], "failures": [], "repro": null,
     })));
 }
 
@@ -196,6 +213,11 @@ fn fill(
         "repro": run.repro,
     })));
     Ok(())
+}
+
+fn skipped_line(line: &SkippedLine) -> Value {
+    let SkippedLine { line, offset, what, why } = line;
+    json!({ "line": line, "offset": offset, "what": what, "why": why })
 }
 
 fn host_event(event: &HostEvent) -> Value {

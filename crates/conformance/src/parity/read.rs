@@ -2,6 +2,7 @@
 
 use super::{CODECS, DELTAS, MANDATORY, OF_HOST_EVENT, OF_LOCKFILE, OF_TOOLCHAIN};
 use super::{SCENARIO_SCHEMA, SCHEMA, VERDICTS};
+use crate::skip::SkippedLine;
 use asx_kernel::CONTRACT;
 use asx_kernel::status::Status;
 use asx_origin::UNKNOWN;
@@ -48,9 +49,16 @@ pub struct Run {
     pub host_events: Vec<Value>,
     /// What the scenario expects and did not get.
     pub failures: Vec<String>,
+    /// The lines that were left out.
+    pub skipped_lines: Vec<SkippedLine>,
 }
 
 impl Run {
+    /// Byte offsets of the ops that were left out.
+    pub fn skipped_ops(&self) -> Vec<usize> {
+        self.skipped_lines.iter().filter_map(|line| line.offset).collect()
+    }
+
     /// The events of a kind that begins like this.
     pub fn of_kind(&self, kind: &str) -> Vec<&str> {
         let is_kind = |line: &&str| line.split(' ').any(|word| word.starts_with(kind));
@@ -77,6 +85,9 @@ impl Run {
         }
         for failure in &self.failures {
             let _ = writeln!(text, "failed {failure}");
+        }
+        for SkippedLine { line, what, why, .. } in &self.skipped_lines {
+            let _ = writeln!(text, "skipped line {line}, {what}: {why}");
         }
         for (codec, digest) in &self.digests {
             let _ = writeln!(text, "digest {digest} of {} events, {codec}", self.events);
@@ -170,8 +181,11 @@ impl Line<'_> {
         self.one_of("verdict", &VERDICTS)?;
         self.one_of("delta", &DELTAS)?;
         let codec = self.one_of("codec", &codecs)?.to_owned();
-        for field in ["fixture", "place", "profile"] {
+        for field in ["fixture", "place", "build"] {
             self.said(field)?;
+        }
+        if !self.field("profile").is_null() {
+            self.said("profile")?;
         }
         let which = (self.said("scenario")?.to_owned(), self.number("seed")?);
         let entry = match self.field("skipped") {
@@ -197,7 +211,26 @@ impl Line<'_> {
             journal: self.texts("journal")?,
             host_events,
             failures: self.texts("failures")?,
+            skipped_lines: self.skipped_lines()?,
         })
+    }
+
+    fn skipped_lines(&self) -> Result<Vec<SkippedLine>, String> {
+        let wrong = || self.wrong("skipped_lines", "a list of lines");
+        let read = |line: &Value| {
+            let offset = match &line["offset"] {
+                Value::Null => None,
+                offset => Some(usize::try_from(offset.as_u64()?).ok()?),
+            };
+            Some(SkippedLine {
+                line: usize::try_from(line["line"].as_u64()?).ok()?,
+                offset,
+                what: line["what"].as_str()?.to_owned(),
+                why: line["why"].as_str()?.to_owned(),
+            })
+        };
+        let lines = self.field("skipped_lines").as_array().ok_or_else(wrong)?;
+        lines.iter().map(|line| read(line).ok_or_else(wrong)).collect()
     }
 
     /// Whether compiler, commit and lockfile are told. Only a commit may be unknown: that of a

@@ -14,6 +14,7 @@ pub mod suggest;
 pub(crate) mod words;
 
 pub(crate) use node::span;
+pub(crate) use ops::made;
 pub use ops::op_names;
 pub use reading::SchemaError;
 
@@ -32,8 +33,8 @@ pub const SCHEMA: u64 = 1;
 
 /// The keys of a scenario.
 const KEYS: &[&str] = &[
-    "schema", "id", "title", "area", "seeds", "config", "tasks", "expect", "setup", "steps",
-    "scenario",
+    "schema", "id", "title", "area", "sources", "seeds", "needs", "config", "tasks", "expect",
+    "setup", "steps", "scenario",
 ];
 
 /// Reads a scenario. `file` is for messages.
@@ -81,6 +82,9 @@ fn read_scenario(reading: &Reading, file: &str, table: &DeTable<'_>) -> Scenario
     if let Some(node) = key("seeds").filter(|_| !(1..=1000).contains(&seeds.len())) {
         reading.error(node.line, "seeds", "expected a list of 1 to 1000 seeds");
     }
+    // Where the scenario comes from: for readers only.
+    let _: Option<Vec<u64>> = reading.optional(table, "sources");
+    let needs = reading.optional(table, "needs").unwrap_or_default();
     let config = key("config").map(|node| read_config(node)).unwrap_or_default();
     let tasks = key("tasks").map(|node| read_tasks(node)).unwrap_or_default();
     let (setup, steps) = find_script(reading, table);
@@ -105,6 +109,7 @@ fn read_scenario(reading: &Reading, file: &str, table: &DeTable<'_>) -> Scenario
         title,
         area,
         seeds,
+        needs,
         config,
         tasks: tasks.into_iter().map(written_out).collect(),
         initial,

@@ -193,7 +193,8 @@ pub(super) fn read_ops(list: Node<'_>, place: Where) -> Vec<ScriptStep> {
         let node = Node::new(reading, item.get_ref(), reading.line(item.span()), list.key);
         match node.value {
             DeValue::Table(table) => {
-                OpTable { node, table, place }.read(&mut steps);
+                let offset = item.span().start;
+                OpTable { node, offset, table, place }.read(&mut steps);
             }
             _ => {
                 reading.noted::<()>(&node, Err(node.wrong("an op { op = \"..\" }")));
@@ -207,6 +208,8 @@ pub(super) fn read_ops(list: Node<'_>, place: Where) -> Vec<ScriptStep> {
 #[derive(Clone, Copy)]
 struct OpTable<'r> {
     node: Node<'r>,
+    /// Where it begins in the file.
+    offset: usize,
     table: &'r DeTable<'r>,
     place: Where,
 }
@@ -253,8 +256,10 @@ impl<'r> OpTable<'r> {
         };
         let line = self.node.line;
         let wants = results.iter().filter_map(|(key, ty)| self.want(key, *ty)).collect();
-        let step = ScriptStep { line, name, op, expect, wants };
-        self.write_out(step, results, steps);
+        let uses = self.note_used(&op, results);
+        let offset = self.offset;
+        let step = ScriptStep { line, offset, name, op, expect, wants, uses };
+        self.write_out(step, steps);
     }
 
     fn want(&self, key: &'static str, ty: Ty) -> Option<Want> {
@@ -381,15 +386,14 @@ impl<'r> OpTable<'r> {
         Some(op)
     }
 
-    /// Notes the names that the op makes and uses, and writes out what it stands for.
-    fn write_out(&self, step: ScriptStep, results: Fields, steps: &mut Vec<ScriptStep>) {
+    /// Notes the names that the op makes, and writes out what it stands for.
+    fn write_out(&self, step: ScriptStep, steps: &mut Vec<ScriptStep>) {
         let succeeds = step.expect.is_none_or(|status| status == Status::Ok);
         let count: Option<Count> = match step.op {
             Op::Spawn { .. } | Op::Arm { .. } => self.reading().optional(self.table, "count"),
             _ => None,
         };
         let count = count.map(|Count(count)| count);
-        self.note_used(&step.op, results);
         if let Some((_, name, key)) = made(&step.op)
             && !is_name(name)
         {
@@ -431,8 +435,9 @@ impl<'r> OpTable<'r> {
         steps.extend(steps_of);
     }
 
-    /// Notes the names of things that must exist.
-    fn note_used(&self, op: &Op, results: Fields) {
+    /// Notes the names of things that must exist, and returns them.
+    fn note_used(&self, op: &Op, results: Fields) -> Arc<[(Named, Name)]> {
+        let mut used = Vec::new();
         let makes = made(op).map(|(_, _, key)| key);
         let subject = match op {
             Op::Check(_) => SUBJECTS.iter().find(|key| self.has(key)),
@@ -453,9 +458,11 @@ impl<'r> OpTable<'r> {
             if let DeValue::String(name) = node.value {
                 let name = Name::from(name.as_ref());
                 let line = node.line;
+                used.push((kind, name.clone()));
                 self.reading().used.borrow_mut().push(Mention { kind, name, line, key });
             }
         }
+        used.into()
     }
 }
 
@@ -470,7 +477,7 @@ fn is_name(name: &str) -> bool {
 struct Count(#[serde(deserialize_with = "words::within::<_, _, 1, 1000>")] u64);
 
 /// What an op makes: its kind, its name, and the key that gives it.
-fn made(op: &Op) -> Option<(Named, &Name, &'static str)> {
+pub(crate) fn made(op: &Op) -> Option<(Named, &Name, &'static str)> {
     Some(match op {
         Op::Open { name, .. } => (Named::Region, name, "as"),
         Op::Spawn { name, .. }

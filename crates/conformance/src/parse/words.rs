@@ -1,6 +1,7 @@
 //! Types of the kernel as they are written in a file.
 
 use super::node::OR_NONE;
+use crate::scenario::Need;
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::WhenFull;
@@ -71,6 +72,12 @@ impl Vocabulary for TieBreak {
 impl Vocabulary for WhenFull {
     fn all() -> Vec<(&'static str, Self)> {
         vec![("overwrite", WhenFull::Overwrite), ("refuse", WhenFull::Refuse)]
+    }
+}
+
+impl Vocabulary for Need {
+    fn all() -> Vec<(&'static str, Self)> {
+        vec![("storage", Need::Storage), ("slots", Need::Slots)]
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) use groups::expand;
 pub use question::{End, JoinOrder, Law, Seen, Why};
 pub use settings::{Browser, LimitKeys, Settings, Timers};
 
+use crate::events::Named;
 use crate::parse::words::{self, Word};
 use crate::pattern::Pattern;
 use crate::value::Value;
@@ -31,6 +32,15 @@ pub type Name = Arc<str>;
 /// Ops that run one after another.
 pub type Body = Arc<[ScriptStep]>;
 
+/// What a scenario may need of a host as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Regions that own storage.
+    Storage,
+    /// Slots that are given back, so that handles of them go stale.
+    Slots,
+}
+
 /// One scenario file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -44,6 +54,8 @@ pub struct Scenario {
     pub area: String,
     /// It is run once under each.
     pub seeds: Vec<u64>,
+    /// What a host must have to run any of it.
+    pub needs: Vec<Word<Need>>,
     /// How the world is set up.
     pub config: Settings,
     /// Scripted tasks by name.
@@ -68,6 +80,36 @@ impl Scenario {
     pub fn snapshot_id(&self, seed: u64) -> u64 {
         crate::snapshot::id(&self.initial, seed)
     }
+
+    /// Calls `look` for every op: of `setup`, `steps` and all bodies, nested ones included.
+    pub fn visit(&self, look: &mut dyn FnMut(&ScriptStep)) {
+        let bodies = self.tasks.values().flat_map(|task| [&task.body, &task.on_cancel]);
+        bodies.chain([&self.setup, &self.steps]).for_each(|steps| visit(steps, look));
+    }
+
+    /// Whether a task is a finalizer. It has no handle, so that only events tell how it ended.
+    pub(crate) fn is_finalizer(&self, task: &str) -> bool {
+        self.any_step(|step| match &step.op {
+            Op::Defer { name, .. } | Op::Finalizer { name, .. } => &**name == task,
+            _ => false,
+        })
+    }
+
+    /// Whether `is_it` holds for an op.
+    pub fn any_step(&self, is_it: impl Fn(&ScriptStep) -> bool) -> bool {
+        let mut found = false;
+        self.visit(&mut |step| found |= is_it(step));
+        found
+    }
+}
+
+fn visit(steps: &[ScriptStep], look: &mut dyn FnMut(&ScriptStep)) {
+    for step in steps {
+        look(step);
+        if let Op::Repeat { body, .. } | Op::Shield { body } | Op::Cleanup { body } = &step.op {
+            visit(body, look);
+        }
+    }
 }
 
 /// A scripted task.
@@ -84,6 +126,8 @@ pub struct Definition {
 pub struct ScriptStep {
     /// Where it stands.
     pub line: usize,
+    /// Byte offset of the op in the file. The ops that one op of the file stands for share it.
+    pub offset: usize,
     /// The op's name.
     pub name: &'static str,
     /// What to do.
@@ -92,6 +136,17 @@ pub struct ScriptStep {
     pub expect: Option<Status>,
     /// The results it must have.
     pub wants: Vec<Want>,
+    /// The objects that the op names and does not make.
+    pub uses: Arc<[(Named, Name)]>,
+}
+
+impl ScriptStep {
+    /// The object that the op makes if it succeeds as expected.
+    pub fn makes(&self) -> Option<(Named, Name)> {
+        let succeeds = self.expect.is_none_or(|status| status == Status::Ok);
+        let (kind, name, _) = crate::parse::made(&self.op).filter(|_| succeeds)?;
+        Some((kind, name.clone()))
+    }
 }
 
 /// A result that must be equal.

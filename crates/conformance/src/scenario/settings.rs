@@ -140,12 +140,14 @@ impl Timers {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename = "[config.browser]", default)]
 pub struct Browser {
-    /// Steps per drain.
+    /// Whether hosts without an event loop skip the scenario; if not, they run it without a pump.
+    pub required: bool,
+    /// Steps per host turn.
     #[serde(deserialize_with = "words::within::<_, _, 1, 4294967295>")]
     pub burst_limit: u32,
-    /// Time per drain.
+    /// Time per host turn.
     pub burst_time: Option<Duration>,
-    /// Timers per drain.
+    /// Timers per host turn.
     pub timer_batch: usize,
     /// Whether messages can be posted.
     pub message_channel: bool,
@@ -156,6 +158,7 @@ pub struct Browser {
 impl Default for Browser {
     fn default() -> Browser {
         Browser {
+            required: true,
             burst_limit: 256,
             burst_time: None,
             timer_batch: 64,

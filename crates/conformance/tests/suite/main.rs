@@ -4,11 +4,14 @@
 
 mod c;
 mod corpus;
+mod defaults;
 mod errors;
 mod features;
+mod forbidden;
 mod guide;
 mod native;
 mod random;
+mod skip;
 mod traces;
 mod web;
 mod workers;

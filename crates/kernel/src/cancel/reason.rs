@@ -2,6 +2,7 @@
 
 use super::{Cleanup, Kind};
 use crate::ids::{RegionId, TaskId};
+use crate::status::Status;
 use crate::time::Time;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -61,6 +62,8 @@ pub struct Reason {
     pub cause: Option<Arc<Reason>>,
     /// Whether deeper causes were cut off below this link.
     pub truncated: bool,
+    /// The status of the operation that was refused, if the cancel stems from a refusal.
+    pub refused: Option<Status>,
 }
 
 impl Reason {
@@ -74,6 +77,7 @@ impl Reason {
             message: None,
             cause: None,
             truncated: false,
+            refused: None,
         }
     }
 
@@ -88,6 +92,13 @@ impl Reason {
     #[must_use]
     pub fn with_task(mut self, task: TaskId) -> Reason {
         self.origin_task = Some(task);
+        self
+    }
+
+    /// The same, for a cancel that stems from a refused operation.
+    #[must_use]
+    pub const fn with_refusal(mut self, status: Status) -> Reason {
+        self.refused = Some(status);
         self
     }
 
@@ -196,8 +207,9 @@ impl Drop for Reason {
 impl PartialEq for Reason {
     fn eq(&self, other: &Reason) -> bool {
         fn link(of: &Reason) -> impl PartialEq + '_ {
-            let Reason { kind, origin_region, origin_task, timestamp, message, truncated, .. } = of;
-            (kind, origin_region, origin_task, timestamp, message, truncated)
+            let Reason { kind, origin_region, origin_task, timestamp, message, .. } = of;
+            let Reason { truncated, refused, .. } = of;
+            (kind, origin_region, origin_task, timestamp, message, truncated, refused)
         }
         self.chain().map(link).eq(other.chain().map(link))
     }

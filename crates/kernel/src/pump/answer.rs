@@ -25,6 +25,14 @@ impl HostCall {
             HostCall::TimeoutZero => Capability::Timer,
         }
     }
+
+    /// Who makes the call, for refusals.
+    pub(super) const fn site(self) -> &'static str {
+        match self {
+            HostCall::Microtask => "pump kick",
+            HostCall::MessagePost | HostCall::TimeoutZero => "pump hand-off",
+        }
+    }
 }
 
 /// The answer to a pump call.
@@ -62,6 +70,9 @@ pub enum Leave {
     /// Nothing left, nothing scheduled. The only answer that the scheduler may count as a park,
     /// which restarts its cancel streak.
     Idle,
+    /// Work is left, the drain [yielded to page code](super::Pump::yield_to_page), and the
+    /// allowance of the turn is not used up: make this call, which continues in the same turn.
+    Resume(HostCall),
     /// Work is left: make this call (`scheduler_host_handoff`, after
     /// `scheduler_burst_limit_reached` if a limit ended the drain).
     Kick(Handoff),

@@ -1,9 +1,13 @@
-//! One drain's allowance: how many steps, how long, how many timers.
+//! The allowance of one host turn: how many steps, how long, how many timers.
+//!
+//! All drains of a turn draw on the same allowance. A drain that a microtask begins in the turn of
+//! an earlier drain continues that account, so the time in between counts too: the page's promise
+//! reactions and host callbacks ran in it.
 //!
 //! The time limit is held by reading the clock between polls. A reading costs more than a short
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
 //! configured spacing, but never further than the time left divided by the slowest poll measured
-//! in this drain. A drain that takes over from another begins with the spacing that one had come
+//! in this turn. A turn that takes over from another begins with the spacing that one had come
 //! to. So as long as no poll is slower than those seen before it, there or here, the drain ends at
 //! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
 //! poll that is suddenly slow is noticed after at most the configured spacing.
@@ -26,15 +30,21 @@ pub enum Limit {
     Timers,
 }
 
-/// The account of one drain.
+/// The account of one host turn, and of its running drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Burst {
     /// A wake or pump call came that no step was granted after.
     pub(super) pending: bool,
+    /// Steps of the running drain.
     pub(super) steps: u32,
+    /// Steps of the turn's earlier drains.
+    before: u32,
+    /// Expired timers collected in this turn.
     pub(super) timers: usize,
     /// Expired timers were left behind by the capped batch.
     pub(super) timers_left: bool,
+    /// The drain pauses so that page code runs before its next step.
+    paused: bool,
     /// Why further steps are refused. Once set it stays: a clock that goes back gives nothing.
     spent: Option<Limit>,
     started: Option<Time>,
@@ -46,23 +56,68 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// The account of a drain that begins, with so many polls before the first reading after that.
+    /// The account of a turn whose first drain begins, with so many polls before the first reading
+    /// after that.
     pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
         Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }
     }
 
-    /// Whether a clock reading is due before the next step.
-    pub(super) fn clock_due(&self, config: &PumpConfig) -> bool {
-        config.burst_time_limit.is_some() && self.unread >= self.stride
+    /// Continues the account with another drain of the same turn.
+    ///
+    /// The time limit holds from the turn's first drain on, so a reading that is missing here
+    /// refuses every further step.
+    pub(super) fn resume(&self, config: &PumpConfig, now: Option<Time>) -> Burst {
+        let before = self.taken().min(config.microtask_burst_limit);
+        let timers = self.timers.min(config.timer_batch_limit);
+        let (pending, steps, timers_left, paused) = (false, 0, false, false);
+        let mut next = Burst { pending, steps, before, timers, timers_left, paused, ..*self };
+        if next.spent.is_none() && before > 0 {
+            next.spent = next.refuse(config, now);
+            let unknown = config.burst_time_limit.is_some() && now.is_none();
+            next.spent = next.spent.or(unknown.then_some(Limit::Clock));
+        }
+        next
     }
 
-    /// Takes one step from the allowance. The first is always given: every drain makes progress.
+    /// Steps the turn has taken.
+    fn taken(&self) -> u32 {
+        self.before.saturating_add(self.steps)
+    }
+
+    /// Whether at least the time limit has passed since the clock was read last, if that is known.
+    pub(super) fn is_past(&self, config: &PumpConfig, now: Option<Time>) -> bool {
+        match (config.burst_time_limit, self.read, now) {
+            (Some(limit), Some(read), Some(now)) => nanos(now - read) >= nanos(limit),
+            _ => true,
+        }
+    }
+
+    /// Refuses further steps of this drain without using up the allowance.
+    pub(super) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Whether the drain paused and the turn may take further steps, as far as is known.
+    pub(super) fn may_resume(&mut self, config: &PumpConfig) -> bool {
+        if self.paused && self.spent.is_none() && self.taken() >= config.microtask_burst_limit {
+            self.spent = Some(Limit::Steps);
+        }
+        self.paused && self.reached().is_none()
+    }
+
+    /// Whether a clock reading is due before the next step.
+    pub(super) fn clock_due(&self, config: &PumpConfig) -> bool {
+        config.burst_time_limit.is_some() && self.unread >= self.stride && !self.paused
+    }
+
+    /// Takes one step from the allowance. The first one of a turn is always given: every turn makes
+    /// progress.
     #[inline(always)]
     pub(super) fn step(&mut self, config: &PumpConfig, now: Option<Time>) -> bool {
-        if self.spent.is_none() && self.steps > 0 {
+        if self.spent.is_none() && self.taken() > 0 {
             self.spent = self.refuse(config, now);
         }
-        let granted = self.spent.is_none();
+        let granted = self.spent.is_none() && !self.paused;
         self.pending &= !granted;
         self.steps += u32::from(granted);
         self.unread += u32::from(granted);
@@ -71,7 +126,7 @@ impl Burst {
 
     #[inline(always)]
     fn refuse(&mut self, config: &PumpConfig, now: Option<Time>) -> Option<Limit> {
-        if self.steps >= config.microtask_burst_limit {
+        if self.taken() >= config.microtask_burst_limit {
             return Some(Limit::Steps);
         }
         let limit = nanos(config.burst_time_limit?);
@@ -102,11 +157,11 @@ impl Burst {
 
     /// The step, timer and clock accounts are within their limits.
     pub(super) fn check(&self, config: &PumpConfig) -> Result<(), &'static str> {
-        let steps = self.steps <= config.microtask_burst_limit;
+        let steps = self.taken() <= config.microtask_burst_limit;
         let timers = self.timers <= config.timer_batch_limit;
         let clock = config.burst_time_limit.is_none() || self.unread <= self.stride;
-        ensure(steps, "INV-BR-02: more steps in one drain than the burst limit")?;
-        ensure(timers, "INV-BR-02: more timers in one drain than the batch limit")?;
+        ensure(steps, "INV-BR-02: more steps in one host turn than the burst limit")?;
+        ensure(timers, "INV-BR-02: more timers in one host turn than the batch limit")?;
         ensure(clock, "INV-BR-02: a step was taken with a clock reading overdue")
     }
 }

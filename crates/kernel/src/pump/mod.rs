@@ -21,16 +21,26 @@
 //!
 //! * *No recursion.* While a drain runs, a wake only notes that one came, and a pump call is
 //!   deferred. At most one host call is outstanding, and only while Scheduled.
-//! * *The page stays alive.* A drain ends after so many steps or so much time, and what is left
-//!   goes through a host turn of its own: never through another microtask, which would run before
-//!   input and painting.
+//! * *The page stays alive.* A host turn has an allowance of steps and of time, which counts from
+//!   its first drain on, page code between its drains included. A drain that a microtask begins
+//!   later in the turn continues that account. When the allowance is used up, the rest is handed
+//!   off to another host turn: never to another microtask, which would run before input and
+//!   painting.
+//! * *Page code takes turns with tasks.* A step that queues reactions of the page (it settled a
+//!   promise, say) calls [`yield_to_page`](Pump::yield_to_page). The drain ends after that step and
+//!   resumes in a microtask, behind the reactions, and so sees how long they took.
+//! * *Ends of turns.* The pump cannot see a macrotask end. After an idle drain it asks for a call
+//!   that reports it ([`watch_turn`](Pump::watch_turn), [`end_turn`](Pump::end_turn)): the next
+//!   drain then has a fresh allowance. If that call is denied, a pause as long as the time limit
+//!   counts as the end of a turn.
 //! * *No wake is lost.* A wake leads to a host call, or is looked after by the running drain: the
 //!   note is cleared only when a later step is granted, that is, when the drain goes back to the
 //!   lanes after the wake. If the host call is denied, the pump is idle but owes it, and each wake,
 //!   and the grant, tries the same call again: nothing else is called in its place.
 //! * *Numbers.* `host_turn_id` counts macrotasks as far as the pump can see them: 1 for the one
-//!   that made the pump, one more when a drain is entered through a message or timeout, and on
-//!   each [`host_turn`](Pump::host_turn). A drain entered through a microtask belongs to the turn
+//!   that made the pump, one more when a drain is entered through a message or timeout, on each
+//!   [`host_turn`](Pump::host_turn), and when a drain is entered after
+//!   [`end_turn`](Pump::end_turn). Any other drain entered through a microtask belongs to the turn
 //!   that is current. `microtask_batch_id` counts drains: one more on each [`Enter::Begin`].
 
 mod answer;
@@ -60,14 +70,14 @@ pub enum PumpState {
 }
 
 settings! {
-    /// Limits of a drain, and what the platform has.
+    /// Limits of a host turn, and what the platform has.
     #[derive(Copy)]
     pub struct PumpConfig {
-        /// Steps per drain; at least 1.
+        /// Steps per host turn; at least 1.
         microtask_burst_limit: u32 = 256,
-        /// Time per drain; `None`: not limited, and no clock is read.
+        /// Time per host turn, from its first drain on; `None`: not limited, and no clock is read.
         burst_time_limit: Option<Duration> = Some(Duration::from_millis(4)),
-        /// Expired timers per drain; at least 1.
+        /// Expired timers per host turn; at least 1.
         timer_batch_limit: usize = 64,
         /// Whether messages can be posted; if not, hand-offs use a zero timeout.
         has_message_channel: bool = true,
@@ -75,6 +85,13 @@ settings! {
         /// at most one poll late. Above 1, a poll that is slower than all before it may be noticed
         /// that many polls late.
         clock_check_every: u32 = 1,
+    }
+}
+
+impl PumpConfig {
+    /// The call that continues in another host turn.
+    fn handoff(&self) -> HostCall {
+        if self.has_message_channel { HostCall::MessagePost } else { HostCall::TimeoutZero }
     }
 }
 
@@ -96,8 +113,21 @@ pub struct Pump {
     state: State,
     turn: u64,
     batch: u64,
-    /// The polls between two clock readings with which the next drain begins.
+    /// The polls between two clock readings with which the next turn begins.
     stride: u32,
+    /// The account of the current turn while no drain runs; `None` before its first drain.
+    account: Option<Burst>,
+    /// The host reported the end of the current turn.
+    turn_ended: bool,
+    watch: Watch,
+}
+
+/// Whether the host will report the end of the current turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    NotAsked,
+    Asked,
+    Denied,
 }
 
 /// The state with what belongs to it, so that the rest cannot be said.
@@ -122,7 +152,18 @@ impl Pump {
             ..config
         };
         let state = State::Idle { owed: None };
-        Pump { config, capabilities, state, turn: 1, batch: 0, stride: 1 }
+        let (account, turn_ended, watch) = (None, false, Watch::NotAsked);
+        Pump {
+            config,
+            capabilities,
+            state,
+            turn: 1,
+            batch: 0,
+            stride: 1,
+            account,
+            turn_ended,
+            watch,
+        }
     }
 
     /// Changes the limits. Not while a drain runs: it may be past the new ones.
@@ -148,17 +189,24 @@ impl Pump {
     }
 
     /// A pump call: what the scheduled host call runs. `now`, if the clock is
-    /// [wanted](Pump::wants_clock): a drain under a time limit that does not know when it began
+    /// [wanted](Pump::wants_clock): a turn under a time limit that does not know when it began
     /// ends after one step.
     pub fn enter(&mut self, now: Option<Time>) -> Enter {
         match &mut self.state {
             State::Idle { .. } => Enter::NotScheduled,
             State::Scheduled(call) => {
-                self.turn += u64::from(*call != HostCall::Microtask);
+                if *call != HostCall::Microtask || self.turn_ended || self.paused_unseen(now) {
+                    self.begin_turn();
+                }
                 self.batch += 1;
-                // Without a reading to begin with, the next one is due after one poll.
-                let most = if now.is_some() { self.config.clock_check_every } else { 1 };
-                let burst = Burst::new(now, self.stride.min(most));
+                let burst = match &self.account {
+                    Some(account) => account.resume(&self.config, now),
+                    None => {
+                        // Without a reading to begin with, the next one is due after one poll.
+                        let most = if now.is_some() { self.config.clock_check_every } else { 1 };
+                        Burst::new(now, self.stride.min(most))
+                    }
+                };
                 self.state = State::Running(burst);
                 Enter::Begin { turn: self.turn, batch: self.batch }
             }
@@ -181,12 +229,21 @@ impl Pump {
     }
 
     /// Asks for one more step of the running drain; if granted, it is counted and the host looks
-    /// at its lanes again. The first step of a drain is always granted; from the second on, a given
+    /// at its lanes again. The first step of a turn is always granted; from the second on, a given
     /// `now` is used whether it was wanted or not.
     #[inline(always)]
     pub fn may_step(&mut self, now: Option<Time>) -> bool {
         let State::Running(burst) = &mut self.state else { return false };
         burst.step(&self.config, now)
+    }
+
+    /// Ends the running drain after the current step, so that page code which that step queued
+    /// (reactions of a promise it settled) runs before the next step. The drain resumes in a
+    /// microtask of the same turn: see [`Leave::Resume`]. Without effect outside a drain.
+    pub fn yield_to_page(&mut self) {
+        if let State::Running(burst) = &mut self.state {
+            burst.pause();
+        }
     }
 
     /// How many expired timers the running drain may still collect; 0 outside a drain.
@@ -205,19 +262,26 @@ impl Pump {
 
     /// Ends the drain. `work_remains`: something is runnable now.
     pub fn leave(&mut self, work_remains: bool) -> Leave {
-        let burst = match &self.state {
+        let mut burst = match &self.state {
             State::Running(burst) => *burst,
             State::Trapped(trapped) => return Leave::Trapped(*trapped),
             State::Idle { .. } | State::Scheduled(_) => return Leave::NotRunning,
         };
+        let resumes = burst.may_resume(&self.config);
+        self.account = Some(burst);
         if !(work_remains || burst.pending || burst.timers_left) {
             (self.state, self.stride) = (State::Idle { owed: None }, 1);
             return Leave::Idle;
         }
         let reached = burst.reached();
         self.stride = burst.stride;
-        let message = self.config.has_message_channel;
-        match self.schedule(if message { HostCall::MessagePost } else { HostCall::TimeoutZero }) {
+        if resumes {
+            return match self.schedule(HostCall::Microtask) {
+                Ok(call) => Leave::Resume(call),
+                Err(denied) => Leave::Stalled { denied, reached },
+            };
+        }
+        match self.schedule(self.config.handoff()) {
             Ok(call) => Leave::Kick(Handoff { call, reached, steps: burst.steps }),
             Err(denied) => Leave::Stalled { denied, reached },
         }
@@ -231,8 +295,32 @@ impl Pump {
         if matches!(self.state, State::Running(_) | State::Trapped(_)) {
             return Err(self.trap("a host turn began inside a drain"));
         }
-        self.turn += 1;
+        self.begin_turn();
         Ok(self.turn)
+    }
+
+    /// Asks for the call by which the host reports the end of the current turn, after a drain has
+    /// left without one: make it, and call [`end_turn`](Pump::end_turn) when it arrives. `None` if
+    /// it is on its way already, or if the platform's hand-off is not granted.
+    pub fn watch_turn(&mut self) -> Option<HostCall> {
+        if self.account.is_none() || self.watch == Watch::Asked {
+            return None;
+        }
+        let call = self.config.handoff();
+        let granted = self.capabilities.has(call.capability());
+        self.watch = if granted { Watch::Asked } else { Watch::Denied };
+        granted.then_some(call)
+    }
+
+    /// The current turn is over: the next drain belongs to another one and has a fresh allowance.
+    pub fn end_turn(&mut self) -> Result<(), Trapped> {
+        if matches!(self.state, State::Running(_) | State::Trapped(_)) {
+            return Err(self.trap("a host turn ended inside a drain"));
+        }
+        // A turn without a drain has nothing to renew and keeps its number.
+        self.turn_ended = self.account.take().is_some() || self.turn_ended;
+        self.watch = Watch::NotAsked;
+        Ok(())
     }
 
     /// A poll was killed and could not be unwound. Terminal; the first diagnosis stays.
@@ -268,10 +356,21 @@ impl Pump {
         }
     }
 
+    /// Another host turn begins.
+    fn begin_turn(&mut self) {
+        self.turn += 1;
+        (self.account, self.turn_ended, self.watch) = (None, false, Watch::NotAsked);
+    }
+
+    /// Whether the turn counts as over because nobody reports its end and a pause was long enough.
+    fn paused_unseen(&self, now: Option<Time>) -> bool {
+        let is_past = |account: &Burst| account.is_past(&self.config, now);
+        self.watch == Watch::Denied && self.account.as_ref().is_some_and(is_past)
+    }
+
     /// Leaves for the host: the one place a host call comes from.
     fn schedule(&mut self, call: HostCall) -> Result<HostCall, Denied> {
-        let site = if call == HostCall::Microtask { "pump kick" } else { "pump hand-off" };
-        let granted = self.capabilities.require(call.capability(), site);
+        let granted = self.capabilities.require(call.capability(), call.site());
         self.state = match granted {
             Ok(()) => State::Scheduled(call),
             Err(_) => State::Idle { owed: Some(call) },

@@ -1,6 +1,6 @@
 //! Reading the pump: its state, its numbers, its invariants.
 
-use super::{Capabilities, HostCall, Pump, PumpConfig, PumpState, State, Trapped};
+use super::{Capabilities, Denied, HostCall, Pump, PumpConfig, PumpState, State, Trapped};
 use crate::named::ensure;
 
 impl Pump {
@@ -26,6 +26,12 @@ impl Pump {
         config(&self) -> &PumpConfig = &self.config;
         /// What is granted.
         capabilities(&self) -> Capabilities = self.capabilities;
+    }
+
+    /// The refusal of the host call that is owed, as long as it is not granted.
+    pub fn stalled_by(&self) -> Option<Denied> {
+        let State::Idle { owed: Some(call) } = self.state else { return None };
+        self.capabilities.require(call.capability(), call.site()).err()
     }
 
     /// What the pump is doing; a trapped pump is idle for ever.

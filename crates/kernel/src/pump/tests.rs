@@ -145,6 +145,9 @@ fn a_zero_timeout_is_used_only_where_no_message_can_be_posted() {
     let denied = Denied { capability: Capability::Post, ..denied };
     assert_eq!(pump.leave(true), Leave::Stalled { denied, reached: Some(Limit::Steps) });
     assert_eq!((pump.state(), pump.stalled()), (PumpState::Idle, true));
+    assert_eq!(pump.stalled_by(), Some(denied));
+    assert!(pump.grant(Capability::Post).is_some());
+    assert_eq!(pump.stalled_by(), None);
 }
 
 #[test]
@@ -354,8 +357,150 @@ fn a_drain_that_takes_over_reads_the_clock_as_rarely_as_the_one_before_came_to()
     let _ = pump.leave(true);
     let _ = reads(&mut pump, &mut clock, &[1; 8]);
     assert_eq!(pump.leave(false), Leave::Idle);
+    assert_eq!(pump.end_turn(), Ok(()));
     let _ = pump.wake();
     assert_eq!(reads(&mut pump, &mut clock, &[1; 4]), [1, 3]);
+}
+
+fn at(n: u64) -> Option<Time> {
+    Some(Time::from_nanos(n))
+}
+
+/// Begins a drain that a wake asked for in a microtask.
+fn enter_by_microtask(pump: &mut Pump, now: Option<Time>) -> (u64, u64) {
+    assert_eq!(pump.wake(), Ok(Some(HostCall::Microtask)));
+    match pump.enter(now) {
+        Enter::Begin { turn, batch } => (turn, batch),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn drains_of_one_turn_share_its_steps() {
+    let mut pump = running(config(3), None);
+    assert!(pump.may_step(None) && pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    assert_eq!(enter_by_microtask(&mut pump, None), (1, 2));
+    assert_eq!(pump.steps(), 0);
+    assert!(pump.may_step(None) && !pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    // Used up: the next drain of this turn takes no step and hands off.
+    assert_eq!(enter_by_microtask(&mut pump, None), (1, 3));
+    assert!(!pump.may_step(None));
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 0));
+    assert_eq!(pump.enter(None), Enter::Begin { turn: 2, batch: 4 });
+    assert!(pump.may_step(None));
+}
+
+#[test]
+fn time_between_the_drains_of_a_turn_counts() {
+    let mut pump = running(timed(10, 32), at(100));
+    assert!(pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    // Page code ran for 9, and then for 1 more.
+    assert_eq!(enter_by_microtask(&mut pump, at(109)), (1, 2));
+    assert!(pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    assert_eq!(enter_by_microtask(&mut pump, at(110)), (1, 3));
+    assert!(!pump.may_step(at(110)));
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Time), 0));
+    assert_eq!(pump.enter(at(110)), Enter::Begin { turn: 2, batch: 4 });
+    assert!(pump.may_step(None));
+}
+
+#[test]
+fn a_later_drain_without_a_reading_hands_off() {
+    let mut pump = running(timed(10, 32), at(0));
+    assert!(pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    let _ = enter_by_microtask(&mut pump, None);
+    assert!(!pump.may_step(at(1)));
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Clock), 0));
+}
+
+#[test]
+fn the_end_of_a_turn_renews_the_allowance_and_numbers_the_next_drain() {
+    let mut pump = running(config(1), None);
+    assert_eq!(pump.watch_turn(), None, "no drain has ended");
+    assert!(pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    assert_eq!(pump.watch_turn(), Some(HostCall::MessagePost));
+    assert_eq!(pump.watch_turn(), None, "it is on its way");
+    assert_eq!((pump.end_turn(), pump.host_turn_id()), (Ok(()), 1));
+    assert_eq!(pump.watch_turn(), None, "nothing is used");
+    assert_eq!(enter_by_microtask(&mut pump, None), (2, 2));
+    assert!(pump.may_step(None));
+    assert_eq!(pump.leave(false), Leave::Idle);
+    // A turn that ends while a hand-off is on its way is counted once.
+    assert_eq!(enter_by_microtask(&mut pump, None), (2, 3));
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 0));
+    assert_eq!(pump.end_turn(), Ok(()));
+    assert_eq!(pump.enter(None), Enter::Begin { turn: 3, batch: 4 });
+    let trapped = pump.end_turn().unwrap_err();
+    assert_eq!((trapped.state, pump.trapped()), (PumpState::Running, Some(trapped)));
+}
+
+#[test]
+fn page_code_runs_between_two_steps_of_a_turn_and_its_time_counts() {
+    let mut pump = running(timed(10, 32), at(0));
+    assert!(pump.may_step(None));
+    pump.yield_to_page();
+    assert!(!pump.wants_clock() && !pump.may_step(None));
+    assert_eq!(pump.leave(true), Leave::Resume(HostCall::Microtask));
+    assert_eq!(pump.outstanding(), Some(HostCall::Microtask));
+    assert_eq!(pump.enter(at(4)), Enter::Begin { turn: 1, batch: 2 });
+    assert!(pump.may_step(None));
+    pump.yield_to_page();
+    assert_eq!(pump.clone().leave(false), Leave::Idle);
+    assert_eq!(pump.leave(true), Leave::Resume(HostCall::Microtask));
+    assert_eq!(pump.enter(at(12)), Enter::Begin { turn: 1, batch: 3 });
+    assert!(!pump.may_step(None));
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Time), 0));
+}
+
+#[test]
+fn a_pause_with_the_allowance_used_up_hands_off() {
+    let mut pump = running(config(1), None);
+    assert!(pump.may_step(None));
+    pump.yield_to_page();
+    assert_eq!(pump.clone().leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 1));
+    pump.timers_fired(3, true);
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 1));
+    let mut pump = running(config(9), None);
+    pump.timers_fired(3, true);
+    pump.yield_to_page();
+    assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Timers), 0));
+    // A pause without the microtask is owed like any call.
+    let mut pump = running(config(9), None);
+    assert!(pump.may_step(None));
+    pump.yield_to_page();
+    pump.revoke(Capability::Microtask);
+    let denied = Denied { capability: Capability::Microtask, provenance: "pump kick" };
+    assert_eq!(pump.leave(true), Leave::Stalled { denied, reached: None });
+    assert_eq!(pump.grant(Capability::Microtask), Some(HostCall::Microtask));
+    pump.yield_to_page(); // outside a drain: nothing
+    assert_eq!(pump.enter(None), Enter::Begin { turn: 1, batch: 2 });
+    assert!(pump.may_step(None));
+}
+
+#[test]
+fn where_no_end_is_reported_a_long_pause_is_one() {
+    let mut pump = Pump::new(timed(10, 1), without(Capability::Post));
+    assert_eq!(enter_by_microtask(&mut pump, at(0)), (1, 1));
+    assert!(pump.may_step(None) && pump.may_step(at(5)));
+    assert_eq!((pump.leave(false), pump.watch_turn()), (Leave::Idle, None));
+    assert_eq!(enter_by_microtask(&mut pump, at(14)), (1, 2));
+    assert!(!pump.may_step(None));
+    assert_eq!((pump.leave(false), pump.watch_turn()), (Leave::Idle, None));
+    assert_eq!(enter_by_microtask(&mut pump, at(24)), (2, 3));
+    assert!(pump.may_step(None));
+    // Without a time limit there is nothing to tell a pause by: each idle drain ends a turn.
+    let mut pump = Pump::new(config(1), without(Capability::Post));
+    for nth in 1..4 {
+        assert_eq!(enter_by_microtask(&mut pump, None), (nth, nth));
+        assert!(pump.may_step(None));
+        assert_eq!((pump.leave(false), pump.watch_turn()), (Leave::Idle, None));
+    }
 }
 
 #[test]

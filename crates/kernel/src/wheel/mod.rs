@@ -36,7 +36,7 @@ mod types;
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-use crate::queue::{Node, Queue};
+use crate::queue::{Node, Queue, sort};
 use crate::time::{Time, nanos};
 use level::{Levels, SLOTS};
 use slab::{Body, MAX_ENTRIES, Slab};
@@ -140,6 +140,25 @@ impl<T> Wheel<T> {
         self.tidy();
         self.settle();
         Some(token)
+    }
+
+    /// Removes every timer whose token `is_over` accepts, and returns them in (deadline, insertion)
+    /// order.
+    pub fn cancel_if(&mut self, mut is_over: impl FnMut(&T) -> bool) -> Vec<Expired<T>> {
+        let mut found = Vec::new();
+        for (at, body) in (0..).zip(&self.slab.bodies) {
+            if body.token.as_ref().is_some_and(&mut is_over) {
+                found.push(self.node(at, body.deadline, body.generation));
+            }
+        }
+        sort(&mut found);
+        let mut cancelled = Vec::new();
+        for node in found {
+            let handle = TimerHandle { id: self.id(node.at), generation: self.generation(&node) };
+            let deadline = Time::from_nanos(node.deadline);
+            cancelled.extend(self.cancel(handle).map(|token| Expired { handle, deadline, token }));
+        }
+        cancelled
     }
 
     /// Replaces a timer: registers the new one and cancels the old one, whose token comes back if

@@ -34,6 +34,27 @@ fn take(wheel: &mut Wheel<u32>, now: u64, max: usize) -> Vec<u32> {
 }
 
 #[test]
+fn timers_are_cancelled_by_what_they_carry_in_their_order() {
+    let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
+    let ms = Time::from_millis;
+    let deadlines = [50, 3, 3, 70_000, 9, 500_000_000];
+    let handles: Vec<_> = (0_u32..)
+        .zip(deadlines)
+        .map(|(nth, deadline)| wheel.register(ms(deadline), nth).unwrap())
+        .collect();
+    let is_even = |token: &u32| token.is_multiple_of(2);
+    let taken: Vec<_> =
+        wheel.cancel_if(is_even).into_iter().map(|it| (it.deadline, it.token, it.handle)).collect();
+    let expected = [(3, 2), (9, 4), (50, 0)];
+    assert_eq!(taken, expected.map(|(at, nth)| (ms(at), nth, handles[nth as usize])));
+    assert_eq!((wheel.len(), wheel.next_deadline(), wheel.check()), (3, Some(ms(3)), Ok(())));
+    assert!(wheel.cancel_if(is_even).is_empty());
+    let mut due = Vec::new();
+    wheel.collect(Time::MAX, 9, &mut due);
+    assert_eq!(due.iter().map(|it| it.token).collect::<Vec<_>>(), [1, 3, 5]);
+}
+
+#[test]
 fn a_timer_goes_to_the_finest_level_that_covers_its_distance() {
     for now in [0, 1, 999_999, 255 * MS + 7, 123_456_789_012] {
         let mut wheel: Wheel<u32> = Wheel::new(WheelConfig::default(), at(now));

@@ -51,7 +51,7 @@ impl<T> Wheel<T> {
     }
 
     /// Generations count registrations, so the distance from the first is the sequence.
-    fn node(&self, at: u32, deadline: u64, generation: u64) -> Node {
+    pub(super) fn node(&self, at: u32, deadline: u64, generation: u64) -> Node {
         Node { deadline, seq: generation.wrapping_sub(self.config.first_generation), at }
     }
 

@@ -7,7 +7,7 @@ use asx_kernel::time::Time;
 use std::time::Duration;
 
 const BURST: u32 = 2;
-const DEPTH: usize = 9;
+const DEPTH: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
@@ -15,17 +15,25 @@ enum Op {
     /// The host call arrives; or a nested call, if a drain runs; or a stray one.
     Enter,
     Step,
+    /// The step queued page code.
+    YieldToPage,
     LeaveDone,
     LeaveWork,
+    /// The host asks how it learns of the end of the turn; and the end is reported.
+    WatchTurn,
+    EndTurn,
     TogglePost,
     ToggleMicrotask,
     Trap,
 }
 
-const OPS: [Op; 8] = [
+const OPS: [Op; 11] = [
     Op::Wake,
     Op::Enter,
     Op::Step,
+    Op::YieldToPage,
+    Op::WatchTurn,
+    Op::EndTurn,
     Op::LeaveDone,
     Op::LeaveWork,
     Op::TogglePost,
@@ -39,7 +47,15 @@ const OPS: [Op; 8] = [
 struct Model {
     running: bool,
     steps: u32,
+    /// Steps of the turn, all its drains together, and whether it was refused one.
+    taken: u32,
     refused: bool,
+    paused: bool,
+    /// Whether the turn had a drain, whether its end was reported, and whether that was asked for:
+    /// granted or denied.
+    drained: bool,
+    ended: bool,
+    watched: Option<bool>,
     pending: bool,
     /// A denied call that must still be made.
     owed: Option<HostCall>,
@@ -58,7 +74,12 @@ impl Model {
         Model {
             running: false,
             steps: 0,
+            taken: 0,
             refused: false,
+            paused: false,
+            drained: false,
+            ended: false,
+            watched: None,
             pending: false,
             owed: None,
             dead: false,
@@ -95,6 +116,12 @@ impl Model {
             Op::Wake => self.wake(pump),
             Op::Enter => self.enter(pump),
             Op::Step => self.step(pump),
+            Op::YieldToPage => {
+                self.paused |= self.running;
+                pump.yield_to_page();
+            }
+            Op::WatchTurn => self.watch_turn(pump),
+            Op::EndTurn => self.end_turn(pump),
             Op::LeaveDone => self.leave(pump, false),
             Op::LeaveWork => self.leave(pump, true),
             Op::TogglePost => {
@@ -149,10 +176,15 @@ impl Model {
             let Enter::Deferred(deferred) = answer else { panic!("{answer:?}") };
             assert_eq!((deferred.turn, deferred.batch), (self.turn, self.batch));
         } else if let Some(call) = self.mailbox.pop() {
-            self.turn += u64::from(call != HostCall::Microtask);
+            let unseen = self.drained && self.watched == Some(false);
+            if call != HostCall::Microtask || self.ended || unseen {
+                self.turn += 1;
+                self.new_turn();
+            }
             self.batch += 1;
             self.running = true;
-            (self.steps, self.refused, self.pending, self.unserved) = (0, false, false, false);
+            self.refused |= self.taken >= BURST;
+            (self.steps, self.paused, self.pending, self.unserved) = (0, false, false, false);
             assert_eq!(answer, Enter::Begin { turn: self.turn, batch: self.batch });
         } else {
             assert_eq!(answer, Enter::NotScheduled);
@@ -160,10 +192,11 @@ impl Model {
     }
 
     fn step(&mut self, pump: &mut Pump) {
-        let granted = self.running && self.steps < BURST;
-        self.refused |= self.running && !granted;
+        self.refused |= self.running && self.taken >= BURST;
+        let granted = self.running && !self.refused && !self.paused;
         if granted {
             self.steps += 1;
+            self.taken += 1;
             (self.pending, self.unserved) = (false, false);
         }
         assert_eq!(pump.may_step(None), granted);
@@ -178,20 +211,57 @@ impl Model {
             return assert_eq!(answer, Leave::NotRunning);
         }
         self.running = false;
+        self.drained = true;
+        self.refused |= self.paused && self.taken >= BURST;
         if !work && !self.pending {
             assert!(!self.unserved, "went idle over a wake");
             return assert_eq!(answer, Leave::Idle);
         }
         let limit = self.refused.then_some(Limit::Steps);
-        if self.call(self.handoff) {
+        let resumes = self.paused && !self.refused;
+        let wanted = if resumes { HostCall::Microtask } else { self.handoff };
+        if self.call(wanted) {
+            if resumes {
+                assert_eq!(answer, Leave::Resume(HostCall::Microtask));
+                self.unserved = true;
+                return;
+            }
             let Leave::Kick(kick) = answer else { panic!("{answer:?}") };
             assert_eq!((kick.call, kick.reached, kick.steps), (self.handoff, limit, self.steps));
         } else {
             let Leave::Stalled { denied, reached } = answer else { panic!("{answer:?}") };
-            assert_eq!((denied.capability, reached), (self.handoff.capability(), limit));
+            assert_eq!((denied.capability, reached), (wanted.capability(), limit));
         }
         // Work that was passed on counts like a wake: it must not be forgotten either.
         self.unserved = true;
+    }
+
+    fn new_turn(&mut self) {
+        (self.taken, self.refused, self.drained) = (0, false, false);
+        (self.ended, self.watched) = (false, None);
+    }
+
+    fn watch_turn(&mut self, pump: &mut Pump) {
+        let answer = pump.watch_turn();
+        if self.dead {
+            return;
+        }
+        let asks = self.drained && self.watched != Some(true);
+        assert_eq!(answer, (asks && self.post).then_some(self.handoff));
+        if asks {
+            self.watched = Some(self.post);
+        }
+    }
+
+    fn end_turn(&mut self, pump: &mut Pump) {
+        if self.running || self.dead {
+            // Inside a drain it is a trap, which another test is about.
+            return;
+        }
+        let ended = self.ended || self.drained;
+        self.new_turn();
+        self.ended = ended;
+        assert_eq!(pump.end_turn(), Ok(()));
     }
 
     fn toggle(&mut self, pump: &mut Pump, capability: Capability, granted: bool) {
@@ -212,7 +282,7 @@ impl Model {
         assert_eq!(pump.pending(), self.running && self.pending);
         assert_eq!(pump.stalled(), self.owed.is_some());
         assert_eq!(pump.steps(), if self.running { self.steps } else { 0 });
-        assert!(pump.steps() <= BURST);
+        assert!(self.taken <= BURST, "more steps in one turn than the limit");
         assert_eq!((pump.host_turn_id(), pump.microtask_batch_id()), (self.turn, self.batch));
         if self.unserved && !self.dead {
             let safe =

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 use asx_kernel::time::Time;
+use asx_runtime::footprint;
 use asx_runtime::net::{
     Address, Direction, Net, OptionName, ReadyEvent, Socket, SocketOption, SocketSetup, SocketWait,
     WaitSlot,
@@ -372,6 +373,7 @@ impl Socket for SimSocket {
     }
 
     fn set_option(&self, option: SocketOption) -> io::Result<()> {
+        let _after = footprint::operation();
         self.with(|network, id| {
             let is_unix = matches!(network.sockets[id].local, Address::Unix(_));
             if is_unix && matches!(option, SocketOption::NoDelay(_) | SocketOption::Ttl(_)) {
@@ -382,6 +384,10 @@ impl Socket for SimSocket {
     }
 
     fn option(&self, name: OptionName) -> io::Result<SocketOption> {
-        self.with(|network, id| network.sockets[id].settings.get(name))
+        let _after = footprint::operation();
+        self.with(|network, id| {
+            network.look_at(id);
+            network.sockets[id].settings.get(name)
+        })
     }
 }

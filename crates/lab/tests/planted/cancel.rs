@@ -36,7 +36,7 @@ async fn swallowed<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
 }
 planted!(swallowed_is_found: swallowed, Overrun by a cancel);
 
-/// Works on without looking.
+/// Works on without looking: forbidden behaviour FB-203.
 async fn never_looks<const BUG: bool>(cx: Cx) -> Result<(), Cancelled> {
     for round in 0..1500 {
         cx.yield_now().await;

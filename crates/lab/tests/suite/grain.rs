@@ -230,6 +230,7 @@ mod unseen {
 
     use asx::Cx;
     use asx::lab::{How, Report};
+    use asx::sync::OnceCell;
 
     use super::*;
 
@@ -324,6 +325,27 @@ mod unseen {
             let report = check(async |cx: Cx| program(cx, is_operation).await).run();
             assert!(report.failure.is_some(), "{report}");
         }
+    }
+
+    /// Reads of the same object and private objects are not shared state.
+    #[test]
+    fn programs_that_only_seem_to_share_are_not_proved() {
+        let read = async |cx: Cx| {
+            let config = Arc::new(OnceCell::from(5));
+            let other = config.clone();
+            let one = async move |_: Cx| assert!(config.get().is_some());
+            both(&cx, one, async move |_: Cx| assert!(other.get().is_some())).await;
+        };
+        assert_not_proved(&check(read).run());
+        let watched = async |cx: Cx| {
+            let own = async |_: Cx| {
+                let (set, seen) = asx::channel::watch(0);
+                set.send_replace(1);
+                drop(seen.borrow());
+            };
+            both(&cx, own, own).await;
+        };
+        assert_not_proved(&check(watched).run());
     }
 
     /// A proof names its condition, and stands if the check has promised that it holds.

@@ -8,6 +8,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use asx_lab::{Grain, How, check};
+use asx_net::UdpSocket;
 use asx_runtime::channel::{bounded, broadcast, mpmc, oneshot, unbounded, watch};
 use asx_runtime::sync::{Mutex, Notify, OnceCell, RwLock, Semaphore};
 use asx_runtime::{Cancelled, Cx, Scope, Task};
@@ -151,6 +152,39 @@ fn handle_dump_sees_which_of_two_tasks_is_left() {
         .await
         .unwrap()
     });
+}
+
+#[test]
+fn handle_quiescence_sees_tasks() {
+    varies(async |cx: Cx| {
+        let handle = cx.handle();
+        let look = async move |_| {
+            let alive = handle.quiescence().expect_err("the program is alive");
+            alive.tasks().count().to_string()
+        };
+        look_during(&cx, async |_| (), look).await
+    });
+}
+
+#[test]
+fn handle_quiescence_and_dump_see_obligations() {
+    for dumps in [false, true] {
+        varies(async move |cx: Cx| {
+            let handle = cx.handle();
+            let owe = async |cx: Cx| {
+                let owed = cx.obligation().expect("the scope is open");
+                cx.yield_now().await;
+                owed.commit().expect("the scope is open");
+            };
+            let look = async move |_| {
+                let alive = handle.quiescence().expect_err("the program is alive");
+                let dump = if dumps { handle.dump() } else { alive.dump };
+                let owed = dump.regions.iter().map(|region| region.obligations.len());
+                owed.sum::<usize>().to_string()
+            };
+            look_during(&cx, owe, look).await
+        });
+    }
 }
 
 /// Returns the waker of a task that has ended.
@@ -413,4 +447,95 @@ fn once_cell_and_notify_states() {
         };
         look_during(&cx, change, look).await
     });
+}
+
+/// Returns what `look` returned in a task that is cancelled at any time.
+async fn look_when_cancelled<L>(cx: &Cx, look: impl FnOnce(Cx) -> L + Send + 'static) -> String
+where
+    L: Future<Output = String> + Send + 'static,
+{
+    cx.scope(async |s: Scope<Cancelled>| {
+        let (tell, mut told) = unbounded();
+        let task = s.spawn(async move |cx: Cx| {
+            let _ = tell.send(look(cx).await);
+            Ok(())
+        });
+        task.cancel("now");
+        let _ = task.await;
+        Ok(format!("{:?}", told.try_recv()))
+    })
+    .await
+    .unwrap()
+}
+
+#[test]
+fn a_cancel_comes_between_two_checks() {
+    varies(async |cx: Cx| {
+        let look = async |cx: Cx| format!("{} {}", cx.is_cancelled(), cx.is_cancelled());
+        look_when_cancelled(&cx, look).await
+    });
+    varies(async |cx: Cx| {
+        let look = async |cx: Cx| {
+            let first = cx.checkpoint().is_ok();
+            format!("{first} {}", cx.checkpoint().is_ok())
+        };
+        look_when_cancelled(&cx, look).await
+    });
+    varies(async |cx: Cx| {
+        let look = async |cx: Cx| {
+            let first = cx.sleep(Duration::ZERO).await.is_ok();
+            format!("{first} {}", cx.sleep(Duration::ZERO).await.is_ok())
+        };
+        look_when_cancelled(&cx, look).await
+    });
+}
+
+#[test]
+fn budget_of_a_foreign_context_sees_polls_and_cost() {
+    varies(async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            let (tell, mut told) = bounded::<Cx>(1);
+            s.task("worker").polls(50).cost(50).spawn(async move |cx: Cx| {
+                let _ = tell.try_send(cx.clone());
+                cx.yield_now().await;
+                let _ = cx.try_consume(7);
+                Ok(())
+            });
+            let budget = told.recv(&cx).await.unwrap().budget();
+            Ok(format!("{:?} {:?}", budget.poll_quota, budget.cost_quota))
+        })
+        .await
+        .unwrap()
+    });
+}
+
+#[test]
+fn debug_of_a_semaphore_sees_its_permits() {
+    varies(async |cx: Cx| {
+        let gate = Arc::new(Semaphore::new(2));
+        let other = gate.clone();
+        let change = async move |_: Cx| gate.try_acquire().unwrap().forget();
+        look_during(&cx, change, async move |_: Cx| format!("{other:?}")).await
+    });
+}
+
+/// A full search without points misses such an outcome too, so it is named.
+#[test]
+fn options_of_a_socket_are_set_one_after_another() {
+    let options = async |cx: Cx| {
+        let socket = Arc::new(UdpSocket::bind(&cx, "127.0.0.1:0").await.unwrap());
+        let other = socket.clone();
+        let change = async move |_: Cx| {
+            socket.set_ttl(7).unwrap();
+            socket.set_broadcast(true).unwrap();
+            // The last owner would close it, which is not visible before it happens.
+            std::mem::forget(socket);
+        };
+        let look = async move |_: Cx| {
+            format!("{} {}", other.ttl().unwrap() == 7, other.broadcast().unwrap())
+        };
+        look_during(&cx, change, look).await
+    };
+    let (seen, _) = outcomes(options, How::Dpor);
+    assert!(seen.contains("true false"), "{seen:?}");
 }

@@ -1,5 +1,6 @@
 //! Timers while workers are held up.
 
+use std::error::Error as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,9 +8,9 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use asx_kernel::cancel::Kind;
-use asx_kernel::status::Status;
+use asx_kernel::status::{Coded as _, Status};
 use asx_native::Runtime;
-use asx_runtime::{Cancelled, Cx, Scope, TimerError, channel, join};
+use asx_runtime::{BoxFuture, Cancelled, Cx, Scope, TimerError, channel, join};
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -179,7 +180,8 @@ fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
         assert!(cx.sleep(Duration::from_millis(1)).await.is_ok());
         let refused = cx.sleep(2 * longest).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::ResourceUnavailable);
-        assert!(refused.to_string().contains(Status::TimerDurationExceeded.text()), "{refused}");
+        assert_eq!(source(&refused), Some(TimerError::TooFar));
+        assert!(refused.to_string().contains("max_timer_duration"), "{refused}");
     });
     // Where no cancel is seen, too; and a timeout.
     rt.block_on(async |cx: Cx| {
@@ -191,6 +193,101 @@ fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
         let limited = cx.timeout(2 * longest, body).await;
         assert_eq!(limited.unwrap_err().kind(), Kind::ResourceUnavailable);
     });
+}
+
+/// The typed error of a refused wait.
+fn source(cancelled: &Cancelled) -> Option<TimerError> {
+    cancelled.source()?.downcast_ref().copied()
+}
+
+#[test]
+fn timer_beyond_seven_days_is_refused_by_default() {
+    const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    let rt = Runtime::builder().workers(1).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        assert!(cx.try_sleep(cx.now() + WEEK).is_ok());
+        let far = cx.now() + WEEK + Duration::from_secs(60);
+        let error = cx.try_sleep(far).unwrap_err();
+        assert_eq!((error, error.status()), (TimerError::TooFar, Status::TimerDurationExceeded));
+        assert!(error.to_string().contains("max_timer_duration"), "{error}");
+        let refused = cx.sleep(Duration::MAX).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::ResourceUnavailable);
+        assert_eq!(source(&refused), Some(error));
+        assert!(refused.to_string().contains("max_timer_duration"), "{refused}");
+    });
+    // A deadline is no timer, and bounds the sleeps of its task.
+    let outcome = rt.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let task = s.task("slow").within(10 * WEEK).spawn(async |cx: Cx| {
+                cx.yield_now().await;
+                Ok(7)
+            });
+            Ok(task.await.unwrap())
+        });
+        scope.await
+    });
+    assert_eq!(outcome, Ok(7));
+    // Without the limit, any time will do.
+    let rt = Runtime::builder().workers(1).max_timer_duration(Duration::MAX).build().unwrap();
+    rt.block_on(async |cx: Cx| assert!(cx.try_sleep(cx.now() + 1000 * WEEK).is_ok()));
+}
+
+/// The limit is measured from now, however long ago the wheel was last looked at.
+#[test]
+fn timer_limit_is_measured_from_the_current_time() {
+    let longest = Duration::from_millis(200);
+    let rt = Runtime::builder().workers(1).max_timer_duration(longest).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        assert!(cx.try_sleep(cx.now() + longest).is_ok());
+        std::thread::sleep(2 * longest);
+        assert!(cx.try_sleep(cx.now() + longest).is_ok());
+        assert_eq!(cx.try_sleep(cx.now() + 3 * longest).err(), Some(TimerError::TooFar));
+    });
+}
+
+#[test]
+fn wheel_range_and_cause_chain_are_settings_of_the_builder() {
+    let builder = Runtime::builder().workers(1).max_wheel_duration(Duration::ZERO);
+    let rt = builder.cancel_chain(2, 4096).build().unwrap();
+    rt.block_on(async |cx: Cx| {
+        let start = cx.now();
+        cx.sleep(Duration::from_millis(2)).await.unwrap();
+        assert!(cx.now() - start >= Duration::from_millis(2));
+        let (tx, mut rx) = channel::bounded(1);
+        let outer = cx.scope(async |s: Scope<Cancelled>| {
+            s.spawn(async move |cx: Cx| nested(&cx, 3, tx).await);
+            // Until all of them wait.
+            for _ in 0..20 {
+                cx.yield_now().await;
+            }
+            s.cancel("enough");
+            Ok(())
+        });
+        let _ = outer.await;
+        let seen: Cancelled = rx.try_recv().unwrap();
+        let links: Vec<_> = seen.reason().chain().map(|link| link.truncated).collect();
+        assert_eq!(links, [false, true], "{seen}");
+    });
+}
+
+/// Scopes inside scopes, of which the innermost tells why it was cancelled.
+fn nested(
+    cx: &Cx,
+    depth: u32,
+    tx: channel::Sender<Cancelled>,
+) -> BoxFuture<'_, Result<(), Cancelled>> {
+    Box::pin(async move {
+        if depth == 0 {
+            let why = cx.cancelled().await;
+            let _ = tx.try_send(why.clone());
+            return Err(why);
+        }
+        let inside = cx.scope(async |s: Scope<Cancelled>| {
+            s.spawn(async move |cx: Cx| nested(&cx, depth - 1, tx).await);
+            Ok(())
+        });
+        inside.await
+    })
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use asx_kernel::status::{Coded as _, Status};
 use asx_native::Runtime;
-use asx_runtime::{Cx, Outcome, Policy, Scope, TaskError};
+use asx_runtime::{Cx, FinalizerError, Outcome, Policy, Scope, TaskError};
 use common::{AppError, on_each};
 
 /// A scope whose second of three finalizers panics: how it ends, and which of them ran.
@@ -136,5 +137,90 @@ fn a_panic_that_reaches_nobody_is_counted() {
             .await;
         });
         assert_eq!(rt.metrics().health.lost_panics, before + 1);
+    });
+}
+
+#[test]
+fn finalizer_spawned_by_a_finalizer_runs_before_the_next_registered_one() {
+    on_each(|rt| {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let outcome = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s: Scope<AppError>| {
+                let first = log.clone();
+                s.defer(async move |_cx: Cx| first.lock().unwrap().push("registered first"))
+                    .unwrap();
+                let scope = s.clone();
+                let inside = log.clone();
+                s.defer(async move |cx: Cx| {
+                    let direct = inside.clone();
+                    let body = async move |cx: Cx| {
+                        cx.sleep(Duration::from_millis(2)).await.unwrap();
+                        direct.lock().unwrap().push("spawned");
+                    };
+                    scope.spawn_finalizer(body).unwrap();
+                    cx.yield_now().await;
+                    inside.lock().unwrap().push("registered last");
+                })
+                .unwrap();
+                let early = s.spawn_finalizer(async |_cx: Cx| panic!("it was started"));
+                assert_eq!(early, Err(FinalizerError::NotFinalizing));
+                assert_eq!(early.unwrap_err().status(), Status::InvalidTransition);
+                Ok(s.clone())
+            })
+            .await
+        });
+        let scope = outcome.unwrap();
+        let mut log = log.lock().unwrap();
+        assert_eq!(log.pop(), Some("registered first"));
+        log.sort_unstable();
+        assert_eq!(*log, ["registered last", "spawned"]);
+        let late = scope.spawn_finalizer(async |_cx: Cx| panic!("it was started"));
+        assert_eq!(late.map_err(|error| error.status()), Err(Status::RegionClosed));
+    });
+}
+
+#[test]
+fn cancel_does_not_reach_a_finalizer_spawned_by_a_finalizer() {
+    on_each(|rt| {
+        let (done, ended) = std::sync::mpsc::channel();
+        let outcome = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s: Scope<AppError>| {
+                let scope = s.clone();
+                s.defer(async move |_cx: Cx| {
+                    let body = async move |cx: Cx| {
+                        for _ in 0..3 {
+                            cx.sleep(Duration::from_millis(1)).await.unwrap();
+                        }
+                        done.send(cx.checkpoint().is_ok()).unwrap();
+                    };
+                    scope.spawn_finalizer(body).unwrap();
+                    scope.cancel("once more");
+                })
+                .unwrap();
+                s.cancel("enough");
+                Ok(())
+            })
+            .await
+        });
+        assert!(outcome.is_ok(), "{outcome:?}");
+        assert_eq!(ended.recv(), Ok(true));
+    });
+}
+
+#[test]
+fn panic_of_a_spawned_finalizer_is_the_outcome() {
+    on_each(|rt| {
+        let outcome = rt.block_on(async |cx: Cx| {
+            cx.try_scope(async |s: Scope<AppError>| {
+                let scope = s.clone();
+                s.defer(async move |_cx: Cx| {
+                    scope.spawn_finalizer(async |_cx: Cx| panic!("spawned")).unwrap();
+                })
+                .unwrap();
+                Ok(())
+            })
+            .await
+        });
+        assert_eq!(panic_of(outcome), "spawned");
     });
 }

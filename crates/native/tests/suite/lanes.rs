@@ -4,8 +4,8 @@ use crate::common;
 
 use std::sync::{Arc, Mutex};
 
-use asx_native::Runtime;
-use asx_runtime::{Cx, Scope};
+use asx_native::{Builder, Runtime};
+use asx_runtime::{Cancelled, Cx, Scope, channel};
 use common::AppError;
 
 type Log = Arc<Mutex<Vec<String>>>;
@@ -103,4 +103,37 @@ fn equals_go_in_order_or_as_the_seed_says() {
         order.sort_unstable();
         assert_eq!(order, in_order);
     }
+}
+
+/// Tasks that become runnable against the order of their ids: in which order they run.
+fn order_of_wakes(builder: Builder) -> Vec<usize> {
+    let runtime = builder.workers(1).build().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let mut wakes = Vec::new();
+            for n in 0..4 {
+                let (wake, mut woken) = channel::oneshot();
+                wakes.push(wake);
+                let log = log.clone();
+                s.spawn(async move |cx: Cx| {
+                    woken.recv(&cx).await.unwrap();
+                    log.lock().unwrap().push(n);
+                    Ok(())
+                });
+            }
+            cx.yield_now().await;
+            wakes.into_iter().rev().for_each(|wake| wake.send(()).unwrap());
+            Ok(())
+        });
+        scope.await.unwrap();
+    });
+    log.lock().unwrap().clone()
+}
+
+#[test]
+fn task_key_order_runs_equal_tasks_by_their_ids() {
+    let builder = Runtime::builder;
+    assert_eq!(order_of_wakes(builder()), [3, 2, 1, 0]);
+    assert_eq!(order_of_wakes(builder().task_key_order()), [0, 1, 2, 3]);
 }

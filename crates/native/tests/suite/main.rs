@@ -2,6 +2,7 @@
 //!
 //! One binary: linking a test takes longer than running it.
 
+mod admission;
 mod blocking;
 mod budget;
 mod cleanup;
@@ -13,6 +14,7 @@ mod fairness;
 mod finalizers;
 mod governor;
 mod lanes;
+mod limits;
 mod local;
 mod pinned;
 mod program;

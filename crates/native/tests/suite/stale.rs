@@ -10,6 +10,9 @@ use std::time::Duration;
 use asx_native::{Handle, Runtime};
 use asx_runtime::{Activity, Cancelled, Cx, Policy, Scope, TaskInfo, channel, join_all};
 
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
 type Body = for<'a> fn(&'a Cx) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 fn poll_once<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<()> {
@@ -31,7 +34,7 @@ const STALE: [(&str, Body); 6] = [
     }),
     ("a wait that was dropped", |cx| {
         Box::pin(async move {
-            let mut sleep = Some(cx.sleep(Duration::MAX));
+            let mut sleep = Some(cx.sleep(LONG));
             poll_fn(|context| poll_once(pin!(sleep.take().unwrap()), context)).await;
             outside().await
         })
@@ -44,7 +47,7 @@ const STALE: [(&str, Body); 6] = [
     }),
     ("a wait that is kept", |cx| {
         Box::pin(async move {
-            let mut kept = pin!(cx.sleep(Duration::MAX));
+            let mut kept = pin!(cx.sleep(LONG));
             poll_fn(|context| poll_once(kept.as_mut(), context)).await;
             cx.yield_now().await;
             outside().await;
@@ -53,7 +56,7 @@ const STALE: [(&str, Body); 6] = [
     }),
     ("a wait that was forgotten", |cx| {
         Box::pin(async move {
-            let mut sleep = Box::pin(cx.sleep(Duration::MAX));
+            let mut sleep = Box::pin(cx.sleep(LONG));
             poll_fn(|context| poll_once(sleep.as_mut(), context)).await;
             mem::forget(sleep);
             cx.yield_now().await;
@@ -63,7 +66,7 @@ const STALE: [(&str, Body); 6] = [
     ("a scope that is kept", |cx| {
         Box::pin(async move {
             let scope = cx.try_scope(async |_: Scope<Cancelled>| {
-                cx.sleep(Duration::MAX).await.unwrap();
+                cx.sleep(LONG).await.unwrap();
                 Ok(())
             });
             let mut scope = ManuallyDrop::new(Box::pin(scope));
@@ -76,7 +79,7 @@ const STALE: [(&str, Body); 6] = [
 ];
 
 const LIVE: [(&str, Body); 3] = [
-    ("a wait", |cx| Box::pin(async move { cx.sleep(Duration::MAX).await.unwrap() })),
+    ("a wait", |cx| Box::pin(async move { cx.sleep(LONG).await.unwrap() })),
     ("a wait after another", |cx| {
         Box::pin(async move {
             cx.sleep(Duration::from_millis(1)).await.unwrap();
@@ -88,7 +91,7 @@ const LIVE: [(&str, Body); 3] = [
             let part = |n| {
                 async move |cx: &Cx| match n {
                     0 => cx.sleep(Duration::from_millis(1)).await.unwrap(),
-                    _ => cx.sleep(Duration::MAX).await.unwrap(),
+                    _ => cx.sleep(LONG).await.unwrap(),
                 }
             };
             join_all(cx, [0, 1].map(part)).await;

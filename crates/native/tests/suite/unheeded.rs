@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
 
 use asx_native::{BlockOnError, Builder, Runtime};
 use asx_runtime::{Cancelled, Cx, Scope};
@@ -56,6 +57,7 @@ fn unheeded(runtime: &Runtime) -> u64 {
     runtime.metrics().health.unheeded_cancels
 }
 
+// Forbidden behaviour FB-203: a long loop without a checkpoint after a cancel request.
 #[test]
 fn a_task_that_does_not_look_is_counted_once_and_goes_on() {
     on_each(Runtime::builder().cancel_latency(Some(10)), |runtime| {
@@ -127,4 +129,101 @@ fn cleanup_is_not_counted() {
         });
         assert_eq!(unheeded(runtime), 0);
     });
+}
+
+/// A task that loops in one poll until `is_found`, and is cancelled meanwhile or before.
+fn loops(
+    runtime: &Runtime,
+    cancel_first: bool,
+    is_found: impl Fn() -> bool + Send + 'static,
+) -> Result<(), BlockOnError> {
+    runtime.try_block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let (begun, has_begun) = std::sync::mpsc::channel();
+            let busy = s.task("busy").spawn(async move |_cx: Cx| {
+                begun.send(()).unwrap();
+                // Far beyond what it takes to find it.
+                let end = Instant::now() + Duration::from_secs(30);
+                while !is_found() && Instant::now() < end {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            });
+            if !cancel_first {
+                has_begun.recv().unwrap();
+            }
+            busy.cancel("enough");
+            let _ = busy.await;
+            Ok::<_, Cancelled>(())
+        });
+        let _ = scope.await;
+    })
+}
+
+/// FB-203: a loop without a checkpoint after a cancel request, all in one poll.
+#[test]
+fn poll_that_goes_on_after_a_cancel_is_found_by_another_thread() {
+    let limit = Duration::from_millis(5);
+    for (workers, cancel_first) in [(2, false), (2, true), (4, false), (4, true)] {
+        let runtime = Runtime::builder().workers(workers).long_poll(Some(limit)).build().unwrap();
+        let handle = runtime.handle();
+        let found = move || handle.metrics().health.long_polls == 1;
+        loops(&runtime, cancel_first, found).unwrap();
+        let health = runtime.metrics().health;
+        assert_eq!((health.long_polls, health.unheeded_cancels), (1, 0), "{workers} workers");
+    }
+}
+
+#[test]
+fn poll_that_took_too_long_after_a_cancel_is_found_at_its_end() {
+    let limit = Duration::from_millis(5);
+    let builder = Runtime::builder().workers(1).deny_unheeded_cancels();
+    let late = || {
+        let end = Instant::now() + 2 * limit;
+        move || end <= Instant::now()
+    };
+    let runtime = builder.clone().long_poll(Some(limit)).build().unwrap();
+    let Err(BlockOnError::Unheeded(found)) = loops(&runtime, true, late()) else {
+        panic!("it does not fail")
+    };
+    assert_eq!(found.name.as_deref(), Some("busy"));
+    assert!(found.inside.is_some_and(|time| time >= limit), "{found:?}");
+    assert!(found.to_string().contains("`busy` was asked to stop"), "{found}");
+    // A short poll is none, and without the setting none is too long.
+    loops(&runtime, true, || true).unwrap();
+    assert_eq!(runtime.metrics().health.long_polls, 1);
+    let runtime = builder.long_poll(None).build().unwrap();
+    loops(&runtime, true, late()).unwrap();
+    assert_eq!(runtime.metrics().health.long_polls, 0);
+}
+
+#[test]
+fn poll_that_looks_at_its_cancel_may_take_any_time() {
+    let limit = Duration::from_millis(5);
+    let runtime = Runtime::builder().workers(2).long_poll(Some(limit)).build().unwrap();
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let sees = s.spawn(async move |cx: Cx| {
+                let cancelled = cx.cancelled().await;
+                std::thread::sleep(4 * limit);
+                Err::<(), _>(cancelled)
+            });
+            cx.yield_now().await;
+            sees.cancel("now");
+            let _ = sees.await;
+            // A blocking job may take as long as it likes.
+            let (begun, has_begun) = std::sync::mpsc::channel();
+            let job = s.spawn_blocking(move || {
+                begun.send(()).unwrap();
+                std::thread::sleep(4 * limit);
+                Ok(())
+            });
+            has_begun.recv().unwrap();
+            job.cancel("now");
+            let _ = job.await;
+            Ok::<_, Cancelled>(())
+        });
+        let _ = scope.await;
+    });
+    assert_eq!(runtime.metrics().health.long_polls, 0);
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 use asx_task::operation::{Registration, Wait, guard};
 use asx_task::{Cancelled, Cx};
 
-use crate::prim::{Mutex, lock};
+use crate::prim::{Shared, lock};
 
 /// Those who wait, in the order of asking. Ids only grow, so the line is sorted by them.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl LineWait {
         &mut self,
         cx: &Cx,
         on: Wait,
-        state: &Mutex<S>,
+        state: &Shared<S>,
         line: fn(&mut S) -> &mut Line,
         context: &mut Context<'_>,
         look: impl FnMut(&mut S) -> Option<R>,
@@ -96,7 +96,7 @@ impl LineWait {
     }
 
     /// Waits no longer.
-    pub(super) fn leave<S>(&mut self, state: &Mutex<S>, line: fn(&mut S) -> &mut Line) {
+    pub(super) fn leave<S>(&mut self, state: &Shared<S>, line: fn(&mut S) -> &mut Line) {
         leave_line(state, line, &mut self.place);
         self.registration = Registration::NONE;
     }
@@ -104,7 +104,7 @@ impl LineWait {
 
 /// What `look` finds, or a wait in `line`. A waker is cloned only to be kept, and outside the lock.
 fn poll_line<S, R>(
-    state: &Mutex<S>,
+    state: &Shared<S>,
     line: fn(&mut S) -> &mut Line,
     place: &mut Place,
     waker: &Waker,
@@ -132,7 +132,7 @@ fn poll_line<S, R>(
 }
 
 /// Gives up a place in `line`, if there is one.
-fn leave_line<S>(state: &Mutex<S>, line: fn(&mut S) -> &mut Line, place: &mut Place) {
+fn leave_line<S>(state: &Shared<S>, line: fn(&mut S) -> &mut Line, place: &mut Place) {
     if place.is_some() {
         let waker = line(&mut lock(state)).leave(place);
         guard::drop_waker(waker);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "copies of a waker made of an `Arc` are not known as such there")]
     fn a_wait_keeps_its_place_and_its_waker_until_another_comes() {
-        let state = Mutex::default();
+        let state = Shared::new(Line::default());
         let mut place = None;
         let first = waker();
         let second = waker();

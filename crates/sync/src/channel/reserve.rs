@@ -183,6 +183,11 @@ impl<'a, T> ReserveOwned<'a, T> {
         ReserveOwned::new(shared, cx, Location::caller())
     }
 
+    /// Where it was called.
+    pub(super) fn place(&self) -> &'static Location<'static> {
+        self.0.at
+    }
+
     /// Polls for a permit that is an obligation.
     pub(super) fn poll_tracked(
         &mut self,
@@ -190,7 +195,8 @@ impl<'a, T> ReserveOwned<'a, T> {
     ) -> Poll<Result<OwnedPermit<T>, SendError<()>>> {
         let at = self.0.at;
         let permit = |shared, id| OwnedPermit::tracked(shared, id, at);
-        let reserved = self.0.poll(context, Shared::number_tracked, permit);
+        let number = |shared: &Shared<T>| shared.number_tracked(at);
+        let reserved = self.0.poll(context, number, permit);
         // A scope that takes no more obligations is as good as gone.
         reserved.map(|reserved| reserved?.map_err(|_| SendError::Disconnected(())))
     }

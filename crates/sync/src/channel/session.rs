@@ -4,7 +4,10 @@
 //! must be resolved by hand: sending commits it, aborting calls it off, each answered with a proof
 //! that only a resolution makes. Dropping one gives its slot back too, but is a leak: it is
 //! counted, and it panics where it happens, unless a panic is under way already or the runtime
-//! drops a task by force.
+//! drops a task by force. The runtime counts and reports it
+//! ([`Health::leaked_obligations`](asx_task::Health::leaked_obligations)) with the task that
+//! reserved the permit and the place, and its [dumps](asx_task::Dump) list the permits that are not
+//! resolved.
 
 use std::fmt;
 use std::panic::Location;
@@ -14,7 +17,7 @@ use std::task::{Context, Poll};
 pub use asx_kernel::session::{AbortedProof, CommittedProof};
 use asx_kernel::session::{DropContext, LEAK_MESSAGE, PermitEffect, PermitEvent, PermitState};
 use asx_kernel::status::{Coded, Status};
-use asx_task::operation::is_dropping_by_force;
+use asx_task::operation::{PermitRecord, is_dropping_by_force};
 use asx_task::{CancelSafe, Cx, footprint};
 
 use super::permit::OwnedPermit;
@@ -75,6 +78,7 @@ impl<T> TrackedSender<T> {
     }
 
     /// Reserves a slot if one is free and nobody waits for one.
+    #[track_caller]
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
         let _after = footprint::operation();
         let permit = TrackedPermit::try_reserve(&self.sender.shared);
@@ -133,8 +137,9 @@ impl<T> Future for TrackedReserve<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let leaked = self.leaked;
+        let at = self.reserve.place();
         let reserved = self.reserve.poll_tracked(context);
-        reserved.map_ok(|permit| TrackedPermit::new(permit, leaked))
+        reserved.map_ok(|permit| TrackedPermit::new(permit, leaked, at))
     }
 }
 
@@ -147,11 +152,15 @@ pub struct TrackedPermit<T> {
     slot: Option<OwnedPermit<T>>,
     state: PermitState,
     leaked: Arc<AtomicU64>,
+    /// Of a channel without a scope, whose permits are no obligations.
+    record: Option<PermitRecord>,
 }
 
 impl<T> TrackedPermit<T> {
-    fn new(slot: OwnedPermit<T>, leaked: &Arc<AtomicU64>) -> Self {
-        TrackedPermit { slot: Some(slot), state: PermitState::Live, leaked: leaked.clone() }
+    fn new(slot: OwnedPermit<T>, leaked: &Arc<AtomicU64>, at: &'static Location<'static>) -> Self {
+        let record = (!slot.shared().has_obligations()).then(|| PermitRecord::new(at));
+        let leaked = leaked.clone();
+        TrackedPermit { slot: Some(slot), state: PermitState::Live, leaked, record }
     }
 
     /// Waits for a permit nobody counts the leaks of.
@@ -162,13 +171,14 @@ impl<T> TrackedPermit<T> {
     }
 
     /// [`reserve`](TrackedPermit::reserve), if a slot is free.
-    #[cfg_attr(feature = "lab", track_caller)]
+    #[track_caller]
     pub(crate) fn try_reserve(shared: &Arc<Shared<T>>) -> Result<Self, Status> {
         let _after = footprint::operation();
-        let reserved = shared.try_reserve(Shared::number_tracked);
+        let at = Location::caller();
+        let reserved = shared.try_reserve(|shared| shared.number_tracked(at));
         let reserved = reserved.map_err(|error| error.status())?;
-        let permit = OwnedPermit::tracked(shared, reserved, Location::caller())?;
-        Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0))))
+        let permit = OwnedPermit::tracked(shared, reserved, at)?;
+        Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0)), at))
     }
 
     /// The number of the permit, 0 if nobody counts.
@@ -216,6 +226,9 @@ impl<T> Drop for TrackedPermit<T> {
         let Some(PermitEffect::Leak { panics }) = self.resolve(dropped) else { return };
         self.leaked.fetch_add(1, Ordering::Relaxed);
         drop(self.slot.take());
+        if let Some(record) = self.record.take() {
+            record.leaked();
+        }
         if panics {
             panic!("{LEAK_MESSAGE}");
         }

@@ -446,13 +446,16 @@ impl<T> Shared<T> {
 
     /// Gives the slot of a permit back.
     pub(super) fn free(&self, permit: u64, resolution: Resolution) {
-        let (next, _holder) = self.with(|channel| match &self.tag {
+        let (next, holder) = self.with(|channel| match &self.tag {
             None => (channel.abort(), None),
             Some(tag) => tag.free(channel, permit, resolution),
         });
         self.grants(next.as_ref());
         wake(next);
         self.look_for_end();
+        if let (Resolution::Leak, Some(holder)) = (resolution, holder) {
+            holder.report_leak();
+        }
     }
 
     /// Gives back a slot whose permit got no number.

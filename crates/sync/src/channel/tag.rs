@@ -5,6 +5,7 @@
 //! channel's lock, by whoever asks the law.
 
 use std::collections::BTreeMap;
+use std::panic::Location;
 #[cfg(not(loom))]
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +16,7 @@ use asx_kernel::journal::EventKind;
 use asx_kernel::session::Resolution;
 use asx_kernel::status::Status;
 use asx_task::Obligation;
-use asx_task::operation::{ChannelRecord, Scoped};
+use asx_task::operation::{ChannelLoad, ChannelRecord, Scoped};
 
 use super::shared::Shared;
 use crate::prim::atomic::AtomicBool;
@@ -41,6 +42,11 @@ impl Tag {
         self.record.id()
     }
 
+    #[cfg(not(loom))]
+    pub(crate) fn scope(&self) -> Option<u64> {
+        self.record.scope()
+    }
+
     #[cold]
     fn note(&self, task: Option<u64>, kind: EventKind) {
         self.record.note(task, kind);
@@ -64,9 +70,9 @@ impl Tag {
         permit
     }
 
-    /// A slot was reserved whose permit is an obligation, which may be refused.
-    fn number_tracked(&self) -> Result<u64, Status> {
-        let obligation = self.record.oblige()?;
+    /// A slot was reserved at this place whose permit is an obligation, which may be refused.
+    fn number_tracked(&self, at: &'static Location<'static>) -> Result<u64, Status> {
+        let obligation = self.record.oblige(at)?;
         Ok(self.number(Some(obligation)))
     }
 
@@ -124,7 +130,7 @@ impl Tag {
     ) {
         self.note(holder.task, kind);
         if let Some(obligation) = &holder.obligation {
-            let _ = obligation.resolve(resolution);
+            let _ = obligation.resolve_locked(resolution);
         }
         self.account(channel.state());
     }
@@ -156,6 +162,12 @@ impl<T> Shared<T> {
         self.tag.as_ref().map_or(0, |tag| tag.id())
     }
 
+    /// The number of the region it closes with, if there is one.
+    #[cfg(not(loom))]
+    pub(crate) fn scope_id(&self) -> Option<u64> {
+        self.tag.as_ref().and_then(|tag| tag.scope())
+    }
+
     /// Whether the channel may be used: not if its region is past that.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
@@ -168,10 +180,15 @@ impl<T> Shared<T> {
         self.tag.as_ref().map_or(0, |tag| tag.number(None))
     }
 
-    /// A slot was reserved for a permit that is an obligation. If that is refused, the caller has
-    /// the slot [given up](Shared::give_up_slot) after the lock.
-    pub(super) fn number_tracked(&self) -> Result<u64, Status> {
-        self.tag.as_ref().map_or(Ok(0), |tag| tag.number_tracked())
+    /// A slot was reserved at this place for a permit that is an obligation. If that is refused,
+    /// the caller has the slot [given up](Shared::give_up_slot) after the lock.
+    pub(super) fn number_tracked(&self, at: &'static Location<'static>) -> Result<u64, Status> {
+        self.tag.as_ref().map_or(Ok(0), |tag| tag.number_tracked(at))
+    }
+
+    /// Whether a permit that must be resolved is an obligation of a scope.
+    pub(super) fn has_obligations(&self) -> bool {
+        self.tag.is_some()
     }
 
     /// Looks whether a side is gone now that was there before.
@@ -183,7 +200,20 @@ impl<T> Shared<T> {
     }
 }
 
+impl Holder {
+    /// Reports the leak of its permit. The channel's lock is not held.
+    pub(super) fn report_leak(&self) {
+        if let Some(obligation) = &self.obligation {
+            obligation.report_leak();
+        }
+    }
+}
+
 impl<T: Send> Scoped for Shared<T> {
+    fn load(&self) -> ChannelLoad {
+        self.with(|channel| ChannelLoad { messages: channel.len(), permits: channel.reserved() })
+    }
+
     fn release(&self) {
         self.close();
     }

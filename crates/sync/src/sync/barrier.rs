@@ -11,7 +11,7 @@ use asx_task::operation::{Registration, Wait, guard};
 use asx_task::{Cancelled, Cx};
 
 use super::line::{Left, Line, Look, Place, Wakes};
-use crate::prim::{Mutex, lock};
+use crate::prim::{Shared, lock};
 
 /// Lets tasks through in groups of a fixed size: each waits until all of its group have arrived.
 /// Then the next group forms.
@@ -28,14 +28,15 @@ use crate::prim::{Mutex, lock};
 /// ```
 pub struct Barrier {
     size: usize,
-    arrived: Mutex<Line<(), ()>>,
+    arrived: Shared<Line<(), ()>>,
 }
 
 impl Barrier {
     const_fn! {
         /// A barrier for groups of `size`; 0 is the same as 1.
+        #[track_caller]
         pub fn new(size: usize) -> Barrier {
-            Barrier { size, arrived: Mutex::new(Line::new()) }
+            Barrier { size, arrived: Shared::made_at(Location::caller(), Line::new()) }
         }
     }
 

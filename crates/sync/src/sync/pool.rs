@@ -22,7 +22,7 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
-use asx_task::footprint::Object;
+use asx_task::footprint::{self, Object};
 use asx_task::holders::{self, Holder, HolderCell, LockLine};
 use asx_task::operation::guard;
 use asx_task::waits;
@@ -401,6 +401,8 @@ fn take(word: usize, count: usize) -> Result<usize, Refusal> {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _after = footprint::operation();
+        self.object().read();
         let word = self.word.load(Ordering::Relaxed);
         f.debug_struct("Pool")
             .field("free", &(word / ONE))

@@ -21,6 +21,8 @@
 //! 6. A shared `Mutex` lets threads have the value in turns (`T: Send`), a shared `RwLock` also at
 //!    the same time (`T: Sync`). A shared guard shares the value: guards say so by a phantom `T`.
 //!
+//! The following are tests of forbidden behaviour FB-201 (mutation of what is shared).
+//!
 //! A mapped guard can't be made to outlive what a lock holds, nor to put in something that lives
 //! shorter:
 //!

@@ -6,8 +6,11 @@ use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::core::Core;
+#[cfg(not(target_family = "wasm"))]
+use crate::task::cell::TaskRef;
 
 /// A task that was asked to stop and has not looked for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,16 @@ pub struct Unheeded {
     pub name: Option<String>,
     /// How many polls it has taken since it was asked.
     pub polls: u32,
+    /// For how long it has been inside the last of them, if that is what took too long.
+    pub inside: Option<Duration>,
+}
+
+impl Unheeded {
+    #[cfg(not(target_family = "wasm"))]
+    pub(in crate::core) fn of(task: &TaskRef, polls: u32) -> Unheeded {
+        let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
+        Unheeded { task: task.id(), name, polls, inside: None }
+    }
 }
 
 impl fmt::Display for Unheeded {
@@ -27,7 +40,12 @@ impl fmt::Display for Unheeded {
         if let Some(name) = &self.name {
             write!(f, " `{name}`")?;
         }
-        write!(f, " was asked to stop and has not looked in {} polls", self.polls)
+        match self.inside {
+            None => write!(f, " was asked to stop and has not looked in {} polls", self.polls),
+            Some(time) => {
+                write!(f, " was asked to stop and has not looked in a poll that took {time:.1?}")
+            }
+        }
     }
 }
 
@@ -84,11 +102,7 @@ impl Core {
     /// Nothing in a timeout of a task has looked for too long.
     #[cfg(not(target_family = "wasm"))]
     #[cold]
-    pub(crate) fn unheeded_timeout(
-        &self,
-        task: &crate::task::cell::TaskRef,
-        at: &'static Location<'static>,
-    ) {
+    pub(crate) fn unheeded_timeout(&self, task: &TaskRef, at: &'static Location<'static>) {
         self.latency.timeouts.fetch_add(1, Relaxed);
         self.latency.first_timeout().get_or_insert(at);
         task.span.unheeded_timeout(at);
@@ -97,7 +111,7 @@ impl Core {
     /// A task that was asked to stop was polled and has not looked.
     #[cfg(not(target_family = "wasm"))]
     #[cold]
-    pub(crate) fn unheeded(&self, task: &crate::task::cell::TaskRef) {
+    pub(crate) fn unheeded(&self, task: &TaskRef) {
         let Some(most) = self.latency.most else { return };
         let polls = task.count_unheeded();
         // Once for each task: the count grows by one each time, up to its end, where it stays.
@@ -105,10 +119,14 @@ impl Core {
             return;
         }
         self.latency.count.fetch_add(1, Relaxed);
-        let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
-        let unheeded = Unheeded { task: task.id(), name, polls: polls.into() };
+        self.note_unheeded(task, Unheeded::of(task, polls.into()));
+    }
+
+    /// Reports a task that does not look, and keeps the first one.
+    #[cfg(not(target_family = "wasm"))]
+    pub(in crate::core) fn note_unheeded(&self, task: &TaskRef, unheeded: Unheeded) {
         self.report_unheeded(task, &unheeded);
+        task.span.unheeded(&unheeded);
         self.latency.first().get_or_insert(unheeded);
-        task.span.unheeded(polls.into());
     }
 }

@@ -10,6 +10,7 @@ pub use asx_kernel::world::Limits;
 use asx_kernel::world::{OBJECT_BYTES, SMALL_BYTES};
 
 use crate::core::Core;
+use crate::task::cell::Header;
 
 /// The limits and what is used of them.
 pub(crate) struct Quota {
@@ -20,6 +21,8 @@ pub(crate) struct Quota {
     channels: AtomicUsize,
     /// The memory estimate of all of these. Armed timers are in the wheel's count.
     memory: AtomicUsize,
+    /// Admitted cancels whose entries are not queued yet.
+    cancels: AtomicUsize,
 }
 
 impl Quota {
@@ -32,6 +35,7 @@ impl Quota {
             obligations: none(),
             channels: none(),
             memory: none(),
+            cancels: none(),
         }
     }
 
@@ -166,6 +170,25 @@ impl Core {
             return Ok(());
         }
         self.room(what, self.host.queued(lane), limit)
+    }
+
+    /// Admits a cancel of one task, which may add an entry to the cancel lane. The guard reserves
+    /// the place until the entry is queued.
+    ///
+    /// Cancels that the runtime itself needs are not admitted, they always go in: see decision 081.
+    pub(crate) fn room_to_cancel(&self, task: &Header) -> Result<Option<Counted<'_>>, Status> {
+        let Some(quota) = &self.quota else { return Ok(None) };
+        let limit = quota.limits.cancel_queue;
+        if limit == usize::MAX || !task.is_requeued_by_cancel() {
+            return Ok(None);
+        }
+        // Counted before the queue is read: of two concurrent cancels at least one sees the other,
+        // so that they do not exceed the limit together.
+        let before = quota.cancels.fetch_add(1, AcqRel);
+        let reserved = Counted(&quota.cancels, 1);
+        let queued = self.host.queued(Lane::Cancel).saturating_add(before);
+        self.room("cancel_queue", queued, limit)?;
+        Ok(Some(reserved))
     }
 
     /// Counts a task that no limit refuses.

@@ -6,6 +6,8 @@ mod journal;
 pub(crate) mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub(crate) mod limits;
+#[cfg(not(any(loom, target_family = "wasm")))]
+mod long_poll;
 pub(crate) mod metrics;
 mod report;
 pub(crate) mod spans;
@@ -35,7 +37,7 @@ use coarse::Coarse;
 use latency::Latency;
 use limits::{Limits, Quota};
 use metrics::Metrics;
-#[cfg(not(any(loom, target_family = "wasm")))]
+#[cfg(not(loom))]
 use report::Reports;
 use timers::Timers;
 
@@ -78,8 +80,8 @@ pub unsafe trait Host: Send + Sync + 'static {
         true
     }
 
-    /// Somebody wanted a timer while the host [denies](Core::deny_time) the clock, and was refused:
-    /// for the host's record. `site` says who.
+    /// A task was refused a timer because the host [denies](Core::deny_time) the clock or the
+    /// timer: for the host's record. `site` says who.
     fn deny_wait(&self, _site: &'static str) {}
 
     /// Does something to a task that is not that task's doing: what becomes runnable is nobody's
@@ -188,15 +190,25 @@ pub struct Health {
     /// what the runtime drops outside of a poll (futures of tasks that were refused among them),
     /// governors, subscribers of `tracing`. Each was contained where it happened.
     pub callback_panics: u64,
+    /// Calls of [`Task::cancel`](crate::Task::cancel) that
+    /// [`Limits::cancel_queue`](crate::Limits::cancel_queue) refused.
+    pub refused_cancels: u64,
     /// Tasks that were asked to stop and did not look for more polls than
     /// [they may take](Settings::cancel_latency). Each is counted once. In a page on wasm they are
     /// not counted.
     pub unheeded_cancels: u64,
+    /// Tasks that were cancelled and stayed inside one poll for longer than
+    /// [allowed](Settings::long_poll) without observing it. Each is counted once.
+    pub long_polls: u64,
     /// Timeouts that were over for a second without anything inside having looked for a cancel:
     /// mostly around futures of other crates, for which there is
     /// [`Cx::abandon_on_cancel`](crate::Cx::abandon_on_cancel). Each is counted once. In a page on
     /// wasm they are not counted.
     pub unheeded_timeouts: u64,
+    /// Obligations that leaked: their scope closed before they were committed or aborted. A tracked
+    /// permit (`channel::session`) that was dropped unresolved counts too, if a task reserved or
+    /// dropped it.
+    pub leaked_obligations: u64,
 }
 
 /// What a host decides for its tasks.
@@ -207,7 +219,7 @@ pub struct Settings {
     pub operations: u32,
     /// Whether events are recorded, how many are retained, and what happens beyond that.
     pub journal: Option<Recording>,
-    /// How far away timers may be, and how many there may be.
+    /// How far away timers may be (7 days unless set), and how many there may be.
     pub wheel: WheelConfig,
     /// How long chains of causes may get.
     pub chain: ChainLimits,
@@ -218,6 +230,10 @@ pub struct Settings {
     /// How many polls a task may take from when it is asked to stop to where it sees that, before
     /// it counts as [unheeding](Health::unheeded_cancels); `None`, or more than 65 533: any number.
     pub cancel_latency: Option<u16>,
+    /// How long a poll may take after its task was cancelled, if it does not observe that, before
+    /// it counts as [too long](Health::long_polls); `None`: any time. In a page on wasm polls are
+    /// not timed.
+    pub long_poll: Option<Duration>,
     /// How many of each thing there may be; `None`: any number, and nothing is counted.
     pub limits: Option<Limits>,
 }
@@ -227,11 +243,12 @@ impl Default for Settings {
         Settings {
             operations: 128,
             journal: None,
-            wheel: WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() },
+            wheel: WheelConfig::default(),
             chain: ChainLimits::default(),
             cleanup_polls: 0,
             cleanup_time: None,
             cancel_latency: Some(1000),
+            long_poll: None,
             limits: None,
         }
     }
@@ -297,10 +314,14 @@ pub struct Core {
     stale_wakes: AtomicU64,
     overruns: AtomicU64,
     lost_panics: AtomicU64,
+    leaked_obligations: AtomicU64,
+    refused_cancels: AtomicU64,
     #[cfg(not(any(loom, target_family = "wasm")))]
     callback_panics: AtomicU64,
     pub(crate) latency: Latency,
     #[cfg(not(any(loom, target_family = "wasm")))]
+    long_polls: long_poll::LongPolls,
+    #[cfg(not(loom))]
     reports: Reports,
     /// Regions that were cancelled and are not closed, and what is outstanding in them.
     closing_regions: AtomicUsize,
@@ -327,7 +348,8 @@ impl Core {
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let now = host.now();
         let passes = host.time_passes();
-        let endless = Settings::default().wheel;
+        // Deadlines and graces may be any time away.
+        let endless = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
         let first = || AtomicU64::new(1);
         let core = Arc::new(Core {
             host,
@@ -352,10 +374,14 @@ impl Core {
             stale_wakes: AtomicU64::new(0),
             overruns: AtomicU64::new(0),
             lost_panics: AtomicU64::new(0),
+            leaked_obligations: AtomicU64::new(0),
+            refused_cancels: AtomicU64::new(0),
             #[cfg(not(any(loom, target_family = "wasm")))]
             callback_panics: AtomicU64::new(0),
             latency: Latency::new(settings.cancel_latency),
             #[cfg(not(any(loom, target_family = "wasm")))]
+            long_polls: long_poll::LongPolls::new(settings.long_poll),
+            #[cfg(not(loom))]
             reports: Reports::default(),
             closing_regions: AtomicUsize::new(0),
             closing_obligations: AtomicUsize::new(0),
@@ -404,6 +430,8 @@ impl Core {
         while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);
         }
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        self.check_long_polls(now);
         fired
     }
 
@@ -426,10 +454,15 @@ impl Core {
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
     pub fn next_timer(&self) -> Option<Time> {
-        match (self.timers.next(), self.alarms.next()) {
+        let next = match (self.timers.next(), self.alarms.next()) {
             (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
             (timer, alarm) => timer.or(alarm),
+        };
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        if let Some(check) = self.long_polls.next() {
+            return Some(next.map_or(check, |next| next.min(check)));
         }
+        next
     }
 
     /// [`next_timer`](Core::next_timer), exactly: that may be too early after a cancel.
@@ -557,9 +590,20 @@ impl Core {
             callback_panics: self.callback_panics.load(Relaxed),
             #[cfg(any(loom, target_family = "wasm"))]
             callback_panics: 0,
+            refused_cancels: self.refused_cancels.load(Relaxed),
             unheeded_cancels: self.latency.count(),
+            #[cfg(not(any(loom, target_family = "wasm")))]
+            long_polls: self.long_polls.count(),
+            #[cfg(any(loom, target_family = "wasm"))]
+            long_polls: 0,
             unheeded_timeouts: self.latency.timeouts(),
+            leaked_obligations: self.leaked_obligations.load(Relaxed),
         }
+    }
+
+    /// An obligation or a tracked permit has leaked.
+    pub(crate) fn obligation_leaked(&self) {
+        self.leaked_obligations.fetch_add(1, Relaxed);
     }
 
     /// A waker outlived its task.
@@ -606,6 +650,12 @@ impl Core {
     pub(crate) fn lost_panic(&self) {
         self.lost_panics.fetch_add(1, Relaxed);
         self.report_lost_panic();
+    }
+
+    /// A limit refused a cancel by a handle.
+    #[cold]
+    pub(crate) fn cancel_refused(&self) {
+        self.refused_cancels.fetch_add(1, Relaxed);
     }
 
     /// The future of a task that was refused has panicked when it was dropped.

@@ -5,21 +5,49 @@
 //! each cause: a kind of event, and the task by its name or the function it is written in. Loops
 //! that spawn one such task after another are told of once. All are counted in
 //! [`Health`](crate::Health).
+//!
+//! On a page only leaked obligations are reported.
 
+#[cfg(target_family = "wasm")]
+pub(super) use off::Reports;
 #[cfg(not(any(loom, target_family = "wasm")))]
 pub(super) use on::Reports;
+
+#[cfg(not(loom))]
+use crate::region::Region;
+#[cfg(not(loom))]
+use crate::region::origin::{Leak, LeakCause};
+
+/// How many causes are told of.
+#[cfg(not(loom))]
+const MOST_CAUSES: usize = 64;
+
+/// The report of a leaked obligation of this region.
+#[cfg(not(loom))]
+fn describe_leak(region: &Region, leak: &Leak) -> String {
+    match leak.cause {
+        LeakCause::Dropped => format!("{leak}, and it was dropped unresolved"),
+        LeakCause::Closed => {
+            let id = region.id;
+            let name = region.label.name.as_ref().map(|name| format!(" {name:?}"));
+            let name = name.unwrap_or_default();
+            format!("{leak}, and region r{id}{name} closed before it was committed or aborted")
+        }
+    }
+}
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod on {
     use std::collections::{HashSet, VecDeque};
+    use std::fmt;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::core::Core;
     use crate::core::latency::Unheeded;
+    use crate::region::Region;
+    use crate::region::origin::Leak;
     use crate::task::cell::Header;
 
-    /// How many causes are told of.
-    const MOST_CAUSES: usize = 64;
     /// How many tasks that were ended by force are kept for who asks.
     const MOST_FORCED: usize = 16;
 
@@ -51,7 +79,7 @@ mod on {
             }
             let told = {
                 let mut causes = lock(&self.reports.causes);
-                let left = MOST_CAUSES.saturating_sub(causes.len());
+                let left = super::MOST_CAUSES.saturating_sub(causes.len());
                 (left > 0 && causes.insert(format!("{kind}: {cause}"))).then_some(left)
             };
             let Some(left) = told else { return };
@@ -107,10 +135,14 @@ mod on {
         pub(in crate::core) fn report_unheeded(&self, task: &Header, unheeded: &Unheeded) {
             let polls = unheeded.polls;
             self.report("unheeded", task.cause(), || {
+                let called = task.called();
+                let within = match unheeded.inside {
+                    None => format!("{polls} polls"),
+                    Some(time) => format!("{time:.1?} inside one poll"),
+                };
                 format!(
-                    "{} was asked to stop and has not looked in {polls} polls: it keeps its scope \
-                     open; `cx.checkpoint()?` looks",
-                    task.called()
+                    "{called} was asked to stop and has not looked in {within}: it keeps its scope \
+                     open; `cx.checkpoint()?` looks"
                 )
             });
         }
@@ -123,6 +155,27 @@ mod on {
                      a finalizer after the first that panicked, or in a scope that was dropped",
                 )
             });
+        }
+
+        /// An obligation of this region has leaked.
+        pub(crate) fn report_leak(&self, region: &Region, leak: &Leak) {
+            let cause = leak.origin.at.to_string();
+            self.report("leak", &cause, || super::describe_leak(region, leak));
+        }
+
+        /// Reports what is alive although the runtime was shut down: as an event of `tracing` if
+        /// that has a subscriber, else to the host. The caller does so once.
+        #[cold]
+        pub fn report_not_quiescent(&self, alive: &dyn fmt::Display) {
+            #[cfg(feature = "tracing")]
+            if is_traced() {
+                tracing::warn!(target: "asx", "the runtime was shut down and is {alive}");
+                return;
+            }
+            if self.host.has_reports() {
+                let text = format!("asx: the runtime was shut down and is {alive}");
+                self.host.report(text.trim_end());
+            }
         }
 
         /// A task is ended by force; kept for who asks what was.
@@ -181,7 +234,37 @@ mod off {
     use crate::core::Core;
     #[cfg(not(target_family = "wasm"))]
     use crate::core::latency::Unheeded;
+    use crate::region::Region;
+    use crate::region::origin::Leak;
     use crate::task::cell::Header;
+
+    /// The places of leaks that were reported on a page.
+    #[cfg(target_family = "wasm")]
+    #[derive(Default)]
+    pub(in crate::core) struct Reports {
+        leaks: std::sync::Mutex<Vec<&'static std::panic::Location<'static>>>,
+    }
+
+    #[cfg(target_family = "wasm")]
+    impl Core {
+        /// An obligation of this region has leaked: reported once for each place.
+        pub(crate) fn report_leak(&self, region: &Region, leak: &Leak) {
+            if !self.host.has_reports() {
+                return;
+            }
+            let is_new = {
+                let mut leaks = self.reports.leaks.lock().unwrap_or_else(|e| e.into_inner());
+                let is_new = leaks.len() < super::MOST_CAUSES && !leaks.contains(&leak.origin.at);
+                if is_new {
+                    leaks.push(leak.origin.at);
+                }
+                is_new
+            };
+            if is_new {
+                self.host.report(&format!("asx: {}", super::describe_leak(region, leak)));
+            }
+        }
+    }
 
     /// Nobody is told.
     #[rustfmt::skip]
@@ -193,6 +276,11 @@ mod off {
         #[inline(always)] pub(in crate::core) fn report_unheeded(&self, _: &Header, _: &Unheeded) {}
         #[inline(always)] pub(in crate::core) fn report_lost_panic(&self) {}
         #[inline(always)] pub(crate) fn note_forced(&self, _: &Header) {}
+        #[cfg(loom)]
+        #[inline(always)] pub(crate) fn report_leak(&self, _: &Region, _: &Leak) {}
+
+        /// Reports what is alive although the runtime was shut down: not here.
+        #[inline(always)] pub fn report_not_quiescent(&self, _: &dyn std::fmt::Display) {}
 
         /// Tasks that were ended by force since this was asked last: none is known.
         pub fn take_forced(&self) -> Vec<String> { Vec::new() }

@@ -36,7 +36,10 @@ mod on {
 
     use crate::core::Core;
     use crate::core::guard;
+    #[cfg(not(target_family = "wasm"))]
+    use crate::core::latency::Unheeded;
     use crate::region::Region;
+    use crate::region::origin::{Leak, Origin};
     use crate::task::cell::{Blueprint, Verdict};
 
     /// The span of a region or task; empty if nobody is interested.
@@ -193,8 +196,14 @@ mod on {
             });
         }
 
-        pub(crate) fn unheeded(&self, polls: u64) {
-            self.tell(|| warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"));
+        pub(crate) fn unheeded(&self, unheeded: &Unheeded) {
+            let polls = unheeded.polls;
+            self.tell(|| match unheeded.inside {
+                None => warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"),
+                Some(inside) => {
+                    warn!(target: "asx", parent: self.id(), ?inside, "cancel unheeded in one poll");
+                }
+            });
         }
 
         pub(crate) fn unheeded_timeout(&self, at: &'static Location<'static>) {
@@ -219,12 +228,17 @@ mod on {
             });
         }
 
-        pub(crate) fn leaked(&self, obligations: &[u64]) {
-            for obligation in obligations {
-                self.tell(
-                    || warn!(target: "asx", parent: self.id(), obligation, "obligation leaked"),
+        /// An obligation of the region has leaked.
+        pub(crate) fn leaked(&self, leak: &Leak) {
+            let Leak { id: obligation, origin, .. } = leak;
+            let Origin { task, name, at, .. } = origin;
+            let name = name.as_deref();
+            self.tell(|| {
+                warn!(
+                    target: "asx", parent: self.id(), obligation, task, name, at = %at,
+                    "obligation leaked"
                 );
-            }
+            });
         }
 
         pub(crate) fn soft_stop(&self) {
@@ -246,7 +260,10 @@ mod off {
     use asx_kernel::cancel::Reason;
     use asx_kernel::outcome::Severity;
 
+    #[cfg(not(target_family = "wasm"))]
+    use crate::core::latency::Unheeded;
     use crate::region::Region;
+    use crate::region::origin::Leak;
     use crate::task::cell::{Blueprint, Verdict};
 
     #[derive(Default)]
@@ -265,13 +282,13 @@ mod off {
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
-        #[inline(always)] pub(crate) fn unheeded(&self, _: u64) {}
+        #[inline(always)] pub(crate) fn unheeded(&self, _: &Unheeded) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: &'static Location<'static>) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
-        #[inline(always)] pub(crate) fn leaked(&self, _: &[u64]) {}
+        #[inline(always)] pub(crate) fn leaked(&self, _: &Leak) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
         #[inline(always)] pub(crate) fn grace_expired(&self, _: Option<&str>) {}
     }

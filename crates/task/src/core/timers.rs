@@ -8,12 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
-use std::time::Duration;
 
 use asx_journal::Stamp;
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::status::{Coded, Status};
-use asx_kernel::time::Time;
+use asx_kernel::time::{Time, nanos};
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
 use crate::core::guard;
@@ -29,8 +28,19 @@ const BATCH: usize = 256;
 const OPEN: u8 = 0;
 /// The runtime is gone.
 const CLOSED: u8 = 1;
-/// The host denies the clock.
-const DENIED: u8 = 2;
+/// The host denies the clock: no timer is taken.
+const NO_CLOCK: u8 = 2;
+/// The host denies its timer: no task may wait for a time.
+const NO_TIMER: u8 = 3;
+
+/// What the host denies to tasks that wait for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeDenied {
+    /// The clock: no timer can be armed, and those of regions are cancelled.
+    Clock,
+    /// The host timer: no task may wait for a time. Timers of regions stay.
+    Timer,
+}
 
 /// More than a wheel ever has timers.
 const GENERATIONS: u64 = 1 << 48;
@@ -49,11 +59,13 @@ pub(crate) enum Owner {
 pub(crate) struct Timers<T> {
     start: Time,
     config: WheelConfig,
+    /// `max_timer_duration` in nanoseconds.
+    longest: u64,
     /// Made with the first timer: it is large.
     wheel: SpinLock<Option<Box<Wheel<T>>>>,
     /// Whether there is a wheel: most programs have no timers, and are asked about them often.
     made: AtomicBool,
-    /// Whether no timer is taken ([`CLOSED`], [`DENIED`]); set under the lock.
+    /// Which timers are refused ([`CLOSED`], [`NO_CLOCK`], [`NO_TIMER`]); set under the lock.
     refusal: AtomicU8,
     /// How many wheels were taken out: those of one are not mistaken for those of the next.
     wheels: AtomicU64,
@@ -84,9 +96,11 @@ impl<T> Timers<T> {
     pub(crate) fn new(now: Time, config: WheelConfig) -> Timers<T> {
         let made = AtomicBool::new(false);
         let next = AtomicU64::new(u64::MAX);
+        let longest = nanos(config.max_timer_duration);
         Timers {
             start: now,
             config,
+            longest,
             wheel: SpinLock::new(None),
             made,
             refusal: AtomicU8::new(OPEN),
@@ -97,12 +111,12 @@ impl<T> Timers<T> {
     }
 
     #[inline(never)]
-    fn wheel(&self) -> Box<Wheel<T>> {
+    fn wheel(&self, now: Time) -> Box<Wheel<T>> {
         self.made.store(true, Release);
         let mut config = self.config.clone();
         let before = self.wheels.load(Relaxed).wrapping_mul(GENERATIONS);
         config.first_generation = config.first_generation.wrapping_add(before);
-        Box::new(Wheel::new(config, self.start))
+        Box::new(Wheel::new(config, now))
     }
 
     /// Goes back to the first time, with no timer.
@@ -148,16 +162,18 @@ impl<T> Timers<T> {
         deadline: Time,
         add: impl FnOnce(&mut Wheel<T>) -> Result<TimerHandle, RegisterError<T>>,
     ) -> Result<TimerHandle, Status> {
+        // Read outside the lock.
+        let begin = (!self.is_made()).then(|| host.now());
         let (added, earliest) = {
             let mut wheel = self.wheel.lock();
             match self.refusal.load(Relaxed) {
-                OPEN => {}
-                DENIED => return Err(Status::CapabilityDenied),
+                OPEN | NO_TIMER => {}
+                NO_CLOCK => return Err(Status::CapabilityDenied),
                 _ => return Err(Status::RegionClosed),
             }
-            let wheel = wheel.get_or_insert_with(|| self.wheel());
-            if self.config.max_timer_duration != Duration::MAX {
-                // Distances are measured from the wheel's own time.
+            let wheel = wheel.get_or_insert_with(|| self.wheel(begin.unwrap_or(self.start)));
+            if deadline.as_nanos().saturating_sub(wheel.now().as_nanos()) > self.longest {
+                // The wheel measures distances from its own time, which may be earlier than now.
                 wheel.advance(host.now());
             }
             let added = add(wheel);
@@ -223,6 +239,16 @@ impl<T> Timers<T> {
             wheel.collect(Time::MAX, usize::MAX, &mut all);
         }
         all
+    }
+
+    /// Takes out the timers that `is_over` accepts, and sets which are refused from now on.
+    fn take_if(&self, refusal: u8, is_over: impl FnMut(&T) -> bool) -> Vec<Expired<T>> {
+        let mut wheel = self.wheel.lock();
+        self.refusal.store(refusal, Relaxed);
+        let Some(wheel) = wheel.as_mut() else { return Vec::new() };
+        let taken = wheel.cancel_if(is_over);
+        self.next.store(wheel.next_deadline().map_or(u64::MAX, Time::as_nanos), Relaxed);
+        taken
     }
 
     /// Brings the wheel up to a time.
@@ -294,6 +320,11 @@ impl Core {
     /// Arms a timer.
     pub(crate) fn arm(&self, deadline: Time, armed: TimerToken) -> Result<TimerHandle, Status> {
         let host = &*self.host;
+        if self.timers.refusal.load(Relaxed) == NO_TIMER && !armed.is_of_region() {
+            guard::contain(|| drop(armed));
+            self.refused_timer(Status::CapabilityDenied);
+            return Err(Status::CapabilityDenied);
+        }
         if !self.counts_timers() {
             let added = self.timers.register(host, deadline, armed);
             return added.inspect_err(|status| self.refused_timer(*status));
@@ -372,18 +403,52 @@ impl Core {
         self.take_timers(if close { CLOSED } else { OPEN });
     }
 
-    /// The host's clock is denied, or granted again. Without it no timer can be armed: sleeps and
-    /// timeouts, those under way too, end with that ([`Status::CapabilityDenied`]). What the
-    /// runtime itself waits for, deadlines of tasks and graces, waits for the grant.
-    pub fn deny_time(&self, denied: bool) {
+    /// Removes every timer and every alarm of the runtime itself, and refuses others from now on:
+    /// the runtime is gone, and each of them holds an object that holds it.
+    pub fn close_timers(&self) {
+        self.abandon_timers(true);
+        for Expired { token, .. } in self.alarms.take_all(CLOSED) {
+            token.discard(self);
+        }
+    }
+
+    /// The host's clock or timer is denied, or both are granted again (`None`). Without them no
+    /// task can wait for a time: sleeps and timeouts, those under way too, end with
+    /// [`Status::CapabilityDenied`]. What the runtime itself waits for, deadlines of tasks and
+    /// graces, waits for the grant.
+    pub fn deny_time(&self, denied: Option<TimeDenied>) {
         match denied {
-            true => self.take_timers(DENIED),
-            false => self.timers.refusal.store(OPEN, Relaxed),
+            Some(TimeDenied::Clock) => self.take_timers(NO_CLOCK),
+            Some(TimeDenied::Timer) => {
+                let waits = |token: &TimerToken| !token.is_of_region();
+                self.end_waits(self.timers.take_if(NO_TIMER, waits));
+            }
+            None => {
+                // A runtime that is gone takes none, whatever is granted.
+                for denied in [NO_CLOCK, NO_TIMER] {
+                    let refusal = &self.timers.refusal;
+                    let _ = refusal.compare_exchange(denied, OPEN, Relaxed, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Which facility is denied to tasks that wait for a time, if one is.
+    pub(crate) fn time_denied(&self) -> Option<TimeDenied> {
+        match self.timers.refusal.load(Relaxed) {
+            NO_CLOCK => Some(TimeDenied::Clock),
+            NO_TIMER => Some(TimeDenied::Timer),
+            _ => None,
         }
     }
 
     fn take_timers(&self, refusal: u8) {
-        for Expired { handle, token, .. } in self.timers.take_all(refusal) {
+        self.end_waits(self.timers.take_all(refusal));
+    }
+
+    /// Wakes those whose timers were taken out.
+    fn end_waits(&self, taken: Vec<Expired<TimerToken>>) {
+        for Expired { handle, token, .. } in taken {
             self.note_timer(token.owner(), handle, EventKind::TimerCancelled {});
             token.fire(self, handle);
         }

@@ -96,6 +96,13 @@ impl<T> InlineMap<T> {
         }
     }
 
+    /// Numbers and values, in order.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
+        let one = self.one.iter().map(|one| (self.number, one));
+        let many = self.many.iter().flat_map(|many| many.iter());
+        one.chain(many.map(|(number, value)| (*number, kept::of(value))))
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.one.iter().chain(self.many.iter().flat_map(|many| many.values()).map(kept::of))
     }

@@ -21,7 +21,9 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
 use crate::core::timers::Owner;
+use crate::dump::ObligationInfo;
 use crate::error::{AdmissionError, ObligationError};
+use crate::region::origin::{Leak, LeakCause, Origin};
 use crate::region::{InlineMap, Inner, Region};
 use crate::task::cell::TimerToken;
 use crate::task::context;
@@ -31,14 +33,49 @@ use crate::wait_list;
 #[derive(Default)]
 pub(crate) struct Resources {
     /// Those that are reserved, and those that leaked; who was resolved is forgotten.
-    obligations: BTreeMap<u64, ObligationState>,
+    obligations: BTreeMap<u64, Reserved>,
+    /// Tracked permits of channels without a scope, in the order of their reservation. They are
+    /// shown in dumps and their leaks are counted, but no close waits for them.
+    permits: InlineMap<Origin>,
+    /// Leaks that were counted and are not reported yet.
+    unreported: Vec<Leak>,
+    /// Reports leaks. Set by the first reservation, so that a page without obligations links no
+    /// code for reports.
+    report: Option<Report>,
     /// By generation: in the order of arming. Only probes arm timers of regions: they are few.
     timers: Vec<TimerHandle>,
     channels: InlineMap<Weak<dyn Scoped>>,
 }
 
+/// Reports the leaks of a region.
+type Report = fn(&Region, Vec<Leak>);
+
+/// What a channel holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelLoad {
+    /// Messages that were sent and not received.
+    pub messages: usize,
+    /// Slots that are reserved and neither filled nor given back.
+    pub permits: usize,
+}
+
+/// An obligation that is reserved or leaked.
+struct Reserved {
+    state: ObligationState,
+    origin: Origin,
+}
+
+impl Reserved {
+    fn is_outstanding(&self) -> bool {
+        self.state == ObligationState::Reserved
+    }
+}
+
 /// A channel of a region.
 pub trait Scoped: Send + Sync {
+    /// Returns how many messages and how many permits it holds. No lock of a region is held.
+    fn load(&self) -> ChannelLoad;
+
     /// The region closes: permits are aborted, both sides closed. It is called once, on any thread,
     /// and a panic ends there.
     fn release(&self);
@@ -56,9 +93,30 @@ impl Inner {
 
     /// How many obligations are reserved.
     pub(crate) fn outstanding(&self) -> usize {
-        let reserved = |state: &&ObligationState| **state == ObligationState::Reserved;
+        let reserved = |held: &&Reserved| held.is_outstanding();
         let count = |held: &Resources| held.obligations.values().filter(reserved).count();
         self.resources.as_deref().map_or(0, count)
+    }
+
+    /// The obligations and tracked permits that are not resolved, obligations first.
+    pub(crate) fn obligations(&self) -> Vec<ObligationInfo> {
+        let Some(held) = &self.resources else { return Vec::new() };
+        let reserved = held.obligations.iter().filter(|(_, held)| held.is_outstanding());
+        let reserved = reserved.map(|(id, held)| held.origin.describe(Some(*id)));
+        reserved.chain(held.permits.values().map(|origin| origin.describe(None))).collect()
+    }
+
+    /// The numbers of the region's channels, and the channels.
+    pub(crate) fn channels(&self) -> Vec<(u64, Weak<dyn Scoped>)> {
+        let channels = self.resources.iter().flat_map(|held| held.channels.entries());
+        channels.map(|(id, channel)| (id, channel.clone())).collect()
+    }
+
+    /// Takes the leaks that are to be reported, and the function that reports them.
+    fn take_leaks(&mut self) -> Option<(Vec<Leak>, Report)> {
+        let held = self.resources.as_deref_mut()?;
+        let report = held.report?;
+        (!held.unreported.is_empty()).then(|| (std::mem::take(&mut held.unreported), report))
     }
 }
 
@@ -67,25 +125,43 @@ impl Region {
     /// Reserves an obligation: its number.
     #[track_caller]
     pub(crate) fn oblige(&self) -> Result<u64, Status> {
+        self.oblige_at(Location::caller())
+    }
+
+    /// [`oblige`](Region::oblige) for the caller at this place.
+    pub(crate) fn oblige_at(&self, at: &'static Location<'static>) -> Result<u64, Status> {
+        let origin = Origin::here(at);
+        let task = origin.task;
         let mut inner = self.lock();
         inner.admit(Operation::Create)?;
         self.core.room_for_obligation()?;
         let id = self.core.next_obligation.fetch_add(1, Relaxed);
         inner.word.obligation_added();
-        inner.resources().obligations.insert(id, ObligationState::Reserved);
+        let held = inner.resources();
+        held.report = Some(Region::report_each);
+        held.obligations.insert(id, Reserved { state: ObligationState::Reserved, origin });
         self.note(EventKind::ObligationReserved { obligation: id });
-        let task = || context::with_current(|task| task.id());
-        wait_list::obliged(id, task, Location::caller());
+        wait_list::obliged(id, || task, at);
         Ok(id)
     }
 
     /// Resolves an obligation, once.
     pub(crate) fn resolve(&self, id: u64, resolution: Resolution) -> Result<(), Status> {
+        self.resolve_unreported(id, resolution)?;
+        if resolution == Resolution::Leak {
+            self.report_leaks();
+        }
+        Ok(())
+    }
+
+    /// [`resolve`](Region::resolve) under the lock of a channel. If it is a leak, the caller
+    /// [reports](Region::report_leaks) it when it has released that lock.
+    fn resolve_unreported(&self, id: u64, resolution: Resolution) -> Result<(), Status> {
         let mut inner = self.lock();
         let to = self.obligation_in(&inner, id)?.resolve(resolution)?;
         inner.word.state().admit(Operation::Resolve)?;
         RegionWord::obligation_done(&mut inner.word);
-        self.resolved(&mut inner, id, to);
+        self.resolved(&mut inner, id, to, LeakCause::Dropped);
         Ok(())
     }
 
@@ -96,16 +172,23 @@ impl Region {
 
     fn obligation_in(&self, inner: &Inner, id: u64) -> Result<ObligationState, Status> {
         let held = inner.resources.as_ref().and_then(|resources| resources.obligations.get(&id));
-        held.copied().ok_or(Status::ObligationAlreadyResolved)
+        held.map(|held| held.state).ok_or(Status::ObligationAlreadyResolved)
     }
 
-    /// The obligation no longer counts; only a leaked one stays on record.
-    fn resolved(&self, inner: &mut Inner, id: u64, to: ObligationState) {
-        let obligations = &mut inner.resources().obligations;
+    /// The obligation no longer counts; only a leaked one stays on record. `cause`: why it leaked,
+    /// if it did.
+    fn resolved(&self, inner: &mut Inner, id: u64, to: ObligationState, cause: LeakCause) {
+        let Resources { obligations, unreported, .. } = inner.resources();
         match to {
             // It is there: nothing is inserted, so that pages without obligations link no code
             // for that.
-            ObligationState::Leaked => drop(obligations.get_mut(&id).map(|state| *state = to)),
+            ObligationState::Leaked => {
+                if let Some(held) = obligations.get_mut(&id) {
+                    held.state = to;
+                    unreported.push(Leak { id: Some(id), origin: held.origin.clone(), cause });
+                    self.core.obligation_leaked();
+                }
+            }
             _ => {
                 obligations.remove(&id);
                 wait_list::released(id);
@@ -121,15 +204,13 @@ impl Region {
     /// Turns each outstanding obligation into a leak, in order.
     pub(crate) fn account_leaks(&self) {
         let mut inner = self.lock();
-        let reserved = |(id, state): (&u64, &ObligationState)| {
-            (*state == ObligationState::Reserved).then_some(*id)
-        };
+        let reserved = |(id, held): (&u64, &Reserved)| held.is_outstanding().then_some(*id);
         let outstanding: Vec<_> = match &inner.resources {
             Some(resources) => resources.obligations.iter().filter_map(reserved).collect(),
             None => Vec::new(),
         };
         for id in &outstanding {
-            self.resolved(&mut inner, *id, ObligationState::Leaked);
+            self.resolved(&mut inner, *id, ObligationState::Leaked, LeakCause::Closed);
         }
         if outstanding.is_empty() {
             // The last was resolved since this was found to be due.
@@ -138,7 +219,63 @@ impl Region {
         self.note(EventKind::UnresolvedObligations { count: outstanding.len() as u64 });
         outstanding.iter().for_each(|id| wait_list::leaked(*id));
         drop(inner);
-        self.span.leaked(&outstanding);
+        self.report_leaks();
+    }
+
+    /// Reports the leaks that were counted under a lock. No lock of a channel or region is held,
+    /// since subscribers of `tracing` are third-party code.
+    pub(crate) fn report_leaks(&self) {
+        let leaks = self.lock().take_leaks();
+        if let Some((leaks, report)) = leaks {
+            report(self, leaks);
+        }
+    }
+
+    #[cold]
+    fn report_each(&self, leaks: Vec<Leak>) {
+        for leak in &leaks {
+            self.span.leaked(leak);
+            self.core.report_leak(self, leak);
+        }
+    }
+}
+
+/// Tracked permits of channels without a scope.
+impl Region {
+    /// Lists a permit: its place in the list.
+    pub(crate) fn keep_permit(&self, at: &'static Location<'static>) -> u64 {
+        let origin = Origin::here(at);
+        let place = self.core.next_place();
+        let mut inner = self.lock();
+        let held = inner.resources();
+        held.report = Some(Region::report_each);
+        held.permits.insert(place, origin);
+        place
+    }
+
+    /// A permit was resolved.
+    pub(crate) fn forget_permit(&self, place: u64) {
+        // Dropped after the lock is released.
+        let _origin = self.lock().resources().permits.remove(place);
+    }
+
+    /// A permit was dropped unresolved: counts and reports the leak.
+    pub(crate) fn permit_leaked(&self, place: u64) {
+        let origin = self.lock().resources().permits.remove(place);
+        if let Some(origin) = origin {
+            self.count_permit(origin);
+        }
+    }
+
+    /// A permit that was reserved outside of all tasks was dropped unresolved in a task of this
+    /// region.
+    pub(crate) fn unlisted_permit_leaked(&self, at: &'static Location<'static>) {
+        self.count_permit(Origin::outside(at));
+    }
+
+    fn count_permit(&self, origin: Origin) {
+        self.core.obligation_leaked();
+        self.report_each(vec![Leak { id: None, origin, cause: LeakCause::Dropped }]);
     }
 }
 
@@ -244,6 +381,11 @@ fn timer_operation() -> Operation {
 /// One that is dropped unresolved counts as open until the scope closes, which then records it as
 /// leaked. It changes nobody's outcome.
 ///
+/// A leak is counted in [`Health::leaked_obligations`](crate::Health::leaked_obligations) and
+/// reported with the task that reserved the obligation and the place: as an event of `tracing` if
+/// that has a subscriber, else once for each place on the error output or on the console of a page.
+/// [Dumps](crate::Dump) list the obligations that are not resolved yet.
+///
 /// ```
 /// # use asx::Cx;
 /// # use std::error::Error;
@@ -261,10 +403,12 @@ pub struct Obligation {
 }
 
 impl Obligation {
-    /// Reserves an obligation of a region.
-    #[track_caller]
-    pub(crate) fn of(region: Arc<Region>) -> Result<Obligation, Status> {
-        let id = region.oblige()?;
+    /// Reserves an obligation of a region, for the caller at this place.
+    pub(crate) fn of(
+        region: Arc<Region>,
+        at: &'static Location<'static>,
+    ) -> Result<Obligation, Status> {
+        let id = region.oblige_at(at)?;
         Ok(Obligation { region, id })
     }
 
@@ -272,6 +416,20 @@ impl Obligation {
     /// was resolved before.
     pub fn resolve(&self, resolution: Resolution) -> Result<(), Status> {
         self.region.resolve(self.id, resolution)
+    }
+
+    /// [`resolve`](Obligation::resolve) under a lock. After a leak the caller releases the lock and
+    /// then calls [`report_leak`](Obligation::report_leak).
+    ///
+    /// # Errors
+    /// As [`resolve`](Obligation::resolve).
+    pub fn resolve_locked(&self, resolution: Resolution) -> Result<(), Status> {
+        self.region.resolve_unreported(self.id, resolution)
+    }
+
+    /// Reports what has leaked in its region and was not reported yet.
+    pub fn report_leak(&self) {
+        self.region.report_leaks();
     }
 
     /// Its number.
@@ -300,6 +458,6 @@ impl Cx {
     /// Makes a promise that the innermost scope around the caller keeps account of.
     #[track_caller]
     pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
-        Obligation::of(self.region()).map_err(AdmissionError::new)
+        Obligation::of(self.region(), Location::caller()).map_err(AdmissionError::new)
     }
 }

@@ -90,6 +90,21 @@ impl Region {
         }
     }
 
+    /// A task of this region by its number, if it has not ended.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn live_task(&self, id: u64) -> Option<TaskRef> {
+        let inner = self.lock();
+        let mut found = None;
+        inner.each_task(|task| {
+            // SAFETY: the region keeps its tasks alive, and its lock is held.
+            if unsafe { task.as_ref() }.id() == id {
+                // SAFETY: as above.
+                found = Some(unsafe { TaskRef::borrowed(task, Owner::Call) });
+            }
+        });
+        found
+    }
+
     /// Takes a task that has ended off the list, and those in the completion buffer; the region
     /// goes on.
     #[cfg_attr(not(target_arch = "wasm32"), inline)]

@@ -94,6 +94,16 @@ impl Region {
         top.clone()
     }
 
+    /// Whether it is the root of its runtime.
+    pub(crate) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.outcome().is_some()
+    }
+
     /// How it has closed.
     pub(crate) fn outcome(&self) -> Option<Severity> {
         let inner = self.lock();
@@ -178,6 +188,7 @@ impl Region {
                 finalizers: inner.word.finalizers(),
                 reason,
                 tasks,
+                obligations: inner.obligations(),
             });
             inner.children()
         });

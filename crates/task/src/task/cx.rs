@@ -16,7 +16,7 @@ use crate::cancel::view::{CancelView, Check};
 use crate::cancel::wakers::Registration;
 use crate::core::Core;
 use crate::core::guard;
-use crate::footprint;
+use crate::footprint::{self, Object, Part};
 use crate::region::Region;
 use crate::task::audit::Owner;
 use crate::task::budget::Limits;
@@ -77,6 +77,7 @@ impl Cx {
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
         footprint::point();
+        footprint::observes();
         self.check_now()
     }
 
@@ -89,6 +90,7 @@ impl Cx {
     /// then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
         footprint::point();
+        footprint::observes();
         self.cancel_view().check(Check::IN_TIME).is_some()
     }
 
@@ -157,6 +159,9 @@ impl Cx {
 
     /// What the task is bounded by: what is left of it.
     pub fn budget(&self) -> Budget {
+        // Tasks with a clone of this context share the budget.
+        let _after = footprint::operation();
+        Object::of_task(self.task.id(), Part::Own).read();
         let free = Budget { priority: self.task.priority(), ..Budget::INFINITE };
         self.task.limits().map_or(free, Limits::left).meet(self.inherited())
     }
@@ -173,6 +178,8 @@ impl Cx {
     /// As [`consume`](Cx::consume), without looking at the cancel it starts.
     pub fn try_consume(&self, cost: u64) -> Result<(), Exhausted> {
         let Some(limits) = self.task.limits() else { return Ok(()) };
+        let _after = footprint::operation();
+        Object::of_task(self.task.id(), Part::Own).write();
         let consumed = limits.consume_cost(cost);
         if let Err(exhausted) = consumed {
             self.task.region.exhausted(&self.task, exhausted);

@@ -8,7 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::outcome::Severity;
 
+use crate::error::TimerError;
+
 /// A cancel was seen: why. It converts into your error type with `?`.
+///
+/// If the cancel stems from a wait for a time that was refused, the
+/// [`source`](std::error::Error::source) is the [`TimerError`] that [`Cx::try_sleep`] returns for
+/// it.
+///
+/// [`Cx::try_sleep`]: crate::Cx::try_sleep
 ///
 /// ```
 /// use asx::Cancelled;
@@ -59,7 +67,12 @@ impl fmt::Display for Cancelled {
     }
 }
 
-impl std::error::Error for Cancelled {}
+impl std::error::Error for Cancelled {
+    /// The [`TimerError`] of the refused wait, if the cancel stems from one.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.reason.refused.map(|status| TimerError::of_refused_wait(status) as _)
+    }
+}
 
 /// A panic that was caught at a task's boundary.
 ///

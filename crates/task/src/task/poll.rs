@@ -14,7 +14,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
 use crate::cancel::wakers;
-use crate::footprint::{Object, Part};
+use crate::footprint::{self, Object, Part};
 use crate::force::dropping_by_force;
 use crate::region::Region;
 use crate::task::audit::Owner;
@@ -87,7 +87,11 @@ impl PollContext {
                 if begun.state().in_cancel_lane() {
                     wakers::notify(self.task());
                     #[cfg(not(target_family = "wasm"))]
-                    self.is_asked.set(begun.state() == TaskState::CancelRequested);
+                    if begun.state() == TaskState::CancelRequested {
+                        self.is_asked.set(true);
+                        #[cfg(not(loom))]
+                        self.task().region.core.watch_poll(self.task());
+                    }
                 }
                 return true;
             }
@@ -124,6 +128,10 @@ impl PollContext {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn ended(&self, polled: std::thread::Result<Poll<Severity>>) {
         let task = self.task();
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        if self.is_asked.get() {
+            task.region.core.watched_poll_ended(task);
+        }
         match polled {
             Ok(Poll::Pending) => {}
             Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
@@ -169,6 +177,8 @@ fn settle(turn: &PollContext) {
 #[cfg(not(target_family = "wasm"))]
 #[cold]
 fn unheeded(task: &TaskRef) {
+    #[cfg(not(loom))]
+    task.region.core.watched_poll_ended(task);
     let word = task.word.load();
     // Cleanup that has begun does not look.
     if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
@@ -209,6 +219,10 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     }
     if begun.is_cleaning() {
         return if task.consume_natural() { May::Go } else { May::Never };
+    }
+    if task.limits().is_some() {
+        // Tasks with a clone of the context see how many polls are left.
+        footprint::observes();
     }
     match task.limits().map_or(budget::Poll::Taken, |limits| limits.begin_poll()) {
         budget::Poll::Taken => {}

@@ -14,6 +14,7 @@ use asx_kernel::wheel::TimerHandle;
 
 use crate::cancel::wakers::Registration;
 use crate::core::Core;
+use crate::error::TOO_FAR;
 use crate::task::cell::TimerToken;
 use crate::wait::Wait;
 use crate::{Cancelled, Cx};
@@ -173,13 +174,15 @@ impl<C: Borrow<Cx>> Timer<C> {
             Ok(()) if self.core().host.drives_timers() => return Poll::Pending,
             Ok(()) => (Kind::ResourceUnavailable, "nobody runs the timers: no program is running"),
             Err(Status::RegionClosed) => (Kind::Shutdown, "the runtime is gone"),
+            Err(Status::TimerDurationExceeded) => (Kind::ResourceUnavailable, TOO_FAR),
             Err(status) => (Kind::ResourceUnavailable, status.text()),
         };
         if let Some(handle) = self.handle() {
             self.keep(None);
             drop(self.core().disarm(handle));
         }
-        let reason = self.context().task().region.reason(kind).with_message(why);
+        let mut reason = self.context().task().region.reason(kind).with_message(why);
+        reason.refused = armed.err();
         Poll::Ready(Err(Cancelled::from(reason)))
     }
 

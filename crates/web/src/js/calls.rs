@@ -14,7 +14,8 @@ use crate::runtime::{Config, Inner, Runtime};
 
 /// What a page gives a runtime: an object with `clock`, `entropy`, `timer`, `post` and `microtask`,
 /// each of which may be missing and is denied then, and with `fetch` and `abortController` for who
-/// wants those. Nothing is looked for elsewhere.
+/// wants those. `report`, if it is there, is called with each line that the runtime reports.
+/// Nothing is looked for elsewhere.
 #[derive(Clone, Debug)]
 pub struct Handles(pub(super) JsValue);
 
@@ -103,6 +104,10 @@ impl HostCalls for PageCalls {
         });
     }
 
+    fn resume(&self, token: u32) {
+        self.with(|page| page.resume(token));
+    }
+
     fn arm(&self, after_ms: u32, token: u32) {
         self.with(|page| page.arm(after_ms, token));
     }
@@ -114,6 +119,10 @@ impl HostCalls for PageCalls {
 
     fn entropy(&self) -> u64 {
         self.with(Connection::entropy).unwrap_or(0)
+    }
+
+    fn report(&self, line: &str) {
+        self.with(|page| page.report(line));
     }
 }
 

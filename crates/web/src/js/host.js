@@ -25,6 +25,7 @@ export function ofGlobal() {
     microtask: (f) => void done.then(f),
     fetch: (request, init) => g.fetch(request, init),
     abortController: () => new g.AbortController(),
+    report: (line) => g.console.warn(line),
   };
 }
 
@@ -40,6 +41,10 @@ const TIMER = 3;
 const POST = 4;
 const MICROTASK = 5;
 const REENTRY = 6;
+
+// How many promise reactions in a row may follow from one settled promise before a paused drain
+// resumes: an `await` is one, and so is each `async` function around it.
+const REACTIONS = 8;
 
 // Joins a runtime to its page.
 //
@@ -106,11 +111,17 @@ export function connect(handles, called, rang, trapped) {
     throw new TypeError("the clock gave no number");
   };
   const draw = () => entropy().reduce((sum, word) => (sum << 32n) | BigInt(word), 0n);
+  const enter = (token) => ask(MICROTASK, () => void microtask(() => guard(called, token)));
   handles.joined?.(fail);
   if (post) port = ask(POST, () => post((data) => guard(called, number(data))));
   return {
     broken: () => broken,
-    microtask: (token) => ask(MICROTASK, () => void microtask(() => guard(called, token))),
+    microtask: enter,
+    // Behind the promise reactions that are queued now, and so many that follow from them.
+    resume: async (token) => {
+      for (let n = 0; n < REACTIONS; n += 1) await null;
+      enter(token);
+    },
     message: (token) => ask(POST, () => port.send(token)),
     timeout: (token) => ask(TIMER, () => void timer.set(() => guard(called, token), 0)),
     arm: (ms, token) =>
@@ -123,6 +134,18 @@ export function connect(handles, called, rang, trapped) {
       }),
     now: () => ask(CLOCK, read, 0),
     entropy: () => ask(ENTROPY, draw, 0n),
+    // A page that cannot be told goes on.
+    report: (line) => {
+      if (closed || asking) return;
+      asking = true;
+      try {
+        handles.report?.(line);
+      } catch {
+        // The runtime does not depend on it.
+      } finally {
+        asking = false;
+      }
+    },
     // From now on nothing of the runtime is called: it is about to be freed.
     close,
   };

@@ -33,6 +33,8 @@ extern "C" {
     #[wasm_bindgen(method)]
     pub(super) fn microtask(this: &Connection, token: u32);
     #[wasm_bindgen(method)]
+    pub(super) fn resume(this: &Connection, token: u32);
+    #[wasm_bindgen(method)]
     pub(super) fn message(this: &Connection, token: u32);
     #[wasm_bindgen(method)]
     pub(super) fn timeout(this: &Connection, token: u32);
@@ -42,6 +44,8 @@ extern "C" {
     pub(super) fn now(this: &Connection) -> f64;
     #[wasm_bindgen(method)]
     pub(super) fn entropy(this: &Connection) -> u64;
+    #[wasm_bindgen(method)]
+    pub(super) fn report(this: &Connection, line: &str);
     #[wasm_bindgen(method)]
     pub(super) fn broken(this: &Connection) -> i32;
     #[wasm_bindgen(method)]

@@ -19,22 +19,72 @@ fn value<T>(ended: Option<Ended<T>>) -> T {
     }
 }
 
+///
 #[test]
-fn without_the_timer_capability_a_sleep_waits_for_the_grant_and_no_timer_is_set() {
+fn without_the_timer_capability_a_wait_for_a_time_fails_and_no_timer_is_set() {
     let mut granted = Capabilities::all();
     granted.revoke(Capability::Timer);
     let (page, runtime) = Page::granting(Config::default(), granted);
-    let program =
-        runtime.start(async |cx: Cx| cx.sleep(Duration::from_millis(5)).await.is_ok()).unwrap();
+    let tried = runtime.start(async |cx: Cx| cx.try_sleep(cx.now() + TICK).map(drop)).unwrap();
     page.run(&runtime);
+    assert_eq!(value(tried.ended()).map_err(Status::from), Err(Status::CapabilityDenied));
+    let slept = runtime.start(async |cx: Cx| cx.sleep(TICK).await.unwrap_err()).unwrap();
+    page.run(&runtime);
+    is_for_want_of("timer", &value(slept.ended()));
     assert_eq!((page.counts().timers, page.timer()), (0, None));
-    let events = runtime.host_events(0);
-    assert_eq!(events.len(), 1);
-    assert_eq!(events[0].error_class, Some(Status::CapabilityDenied));
-    assert!(events[0].detail.contains(&("provenance", "host timer".to_owned())));
+    assert_eq!(denials(&runtime), ["timer: a task's timer", "timer: a task's timer"]);
     runtime.grant(Capability::Timer);
+    let slept = runtime.start(async |cx: Cx| cx.sleep(TICK).await.is_ok()).unwrap();
+    page.run(&runtime);
+    assert!(value(slept.ended()));
+}
+
+///
+#[test]
+fn a_timer_capability_that_is_taken_away_ends_the_waits_that_are_under_way() {
+    let (page, runtime) = Page::open(Config::default());
+    let program = runtime.start(async |cx: Cx| cx.sleep(HOUR).await.unwrap_err()).unwrap();
+    page.settle(&runtime);
+    assert_eq!((runtime.core().live_timers(), program.is_over()), (1, false));
+    runtime.revoke(Capability::Timer);
+    page.settle(&runtime);
+    is_for_want_of("timer", &value(program.ended()));
+    assert_eq!(denials(&runtime), ["timer: a task's timer"]);
+    assert_eq!(runtime.core().live_timers(), 0);
+    // The clock goes first where both are denied, and each grant counts by itself.
+    runtime.revoke(Capability::Clock);
+    runtime.grant(Capability::Timer);
+    let program = runtime.start(async |cx: Cx| cx.sleep(TICK).await.unwrap_err()).unwrap();
+    page.settle(&runtime);
+    is_for_want_of("clock", &value(program.ended()));
+    runtime.grant(Capability::Clock);
+    let program = runtime.start(async |cx: Cx| cx.sleep(TICK).await.is_ok()).unwrap();
     page.run(&runtime);
     assert!(value(program.ended()));
+}
+
+/// Time goes on from where it was: a sleep lasts as long as the clock runs on, and the jump is on
+/// the record.
+#[test]
+fn a_clock_that_goes_back_holds_up_no_sleep() {
+    let (page, runtime) = Page::open(Config::default());
+    page.set_time(Time::from_millis(1000));
+    let program = runtime
+        .start(async |cx: Cx| {
+            let start = cx.now();
+            cx.sleep(Duration::from_millis(50)).await.unwrap();
+            cx.now() - start
+        })
+        .unwrap();
+    page.settle(&runtime);
+    page.turn_back(Duration::from_millis(900));
+    // Nothing was read between the jump and the ring, so that time is lost.
+    page.run_until(&runtime, Time::from_millis(200));
+    let slept = value(program.ended());
+    assert!(slept >= Duration::from_millis(50), "{slept:?}");
+    let events = runtime.host_events(0);
+    assert_eq!((events.len(), events[0].kind), (1, "scheduler_clock_went_back"));
+    assert_eq!(events[0].detail, [("by_ns", "850000000".to_owned())]);
 }
 
 #[test]
@@ -71,9 +121,14 @@ fn without_clock() -> (Arc<Page>, Runtime) {
 
 #[track_caller]
 fn is_for_want_of_the_clock(cancelled: &Cancelled) {
+    is_for_want_of("clock", cancelled);
+}
+
+#[track_caller]
+fn is_for_want_of(capability: &str, cancelled: &Cancelled) {
     assert_eq!(cancelled.kind(), Kind::ResourceUnavailable);
     let why = cancelled.to_string();
-    assert!(why.contains("clock capability denied to a task's timer"), "{why}");
+    assert!(why.contains(&format!("{capability} capability denied to a task's timer")), "{why}");
 }
 
 const READS: &str = "clock: a task's reading of the clock";

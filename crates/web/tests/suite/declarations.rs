@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use asx_kernel::cancel::Kind;
 use asx_kernel::journal::EventKind;
+use asx_kernel::quiescence::Census;
 use asx_web::Capability;
 
 fn file(path: &str) -> PathBuf {
@@ -45,6 +46,13 @@ fn every_host_event_is_declared() {
     }
     assert!(names.contains("scheduler_trapped"), "{names:?}");
     assert_eq!(union("HostEventName"), names);
+}
+
+#[test]
+fn every_code_of_the_quiescence_check_is_declared() {
+    let one = Census { tasks: 1, obligations: 1, regions: 1, timers: 1, channels: 1 };
+    let all = one.check().unwrap_err().all();
+    assert_eq!(union("QuiescenceCode"), set(all.iter().map(|code| code.name())));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod capabilities;
 mod declarations;
 mod fairness;
+mod limits;
 mod memory;
 mod operations;
 mod page;

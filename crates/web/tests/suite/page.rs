@@ -305,7 +305,9 @@ fn after_a_gap_timers_are_caught_up_in_batches_with_turns_between_and_in_order()
 
 #[test]
 fn a_huge_timer_is_chunked_and_kept() {
-    let (page, runtime) = Page::open(Config::default());
+    let mut config = Config::default();
+    config.settings.wheel.max_timer_duration = Duration::MAX;
+    let (page, runtime) = Page::open(config);
     let program = runtime
         .start(async |cx: Cx| {
             let year = 24 * 365 * HOUR;
@@ -510,6 +512,53 @@ fn the_order_of_polls_is_the_same_whether_steps_are_on_record_or_not() {
     let (plain, recorded) = (order(0), order(1_000_000));
     assert!(plain.0.len() > 500);
     assert_eq!(plain, recorded);
+}
+
+#[test]
+fn leaks_are_counted_and_reported_once_for_each_place() {
+    // As shipped: no journal, no host events.
+    let (page, runtime) = Page::open(Config::default());
+    let program = runtime
+        .start(async |cx: Cx| {
+            for _ in 0..3 {
+                let ended = cx.scope(async |s: Scope<Cancelled>| {
+                    s.task("clerk").spawn(async |cx: Cx| {
+                        drop(cx.obligation().expect("the scope is open"));
+                        Ok(())
+                    });
+                    Ok(())
+                });
+                assert!(ended.await.is_ok());
+            }
+            cx.handle().health().leaked_obligations
+        })
+        .unwrap();
+    page.run(&runtime);
+    assert_eq!(value(program.ended()), 3);
+    let reports = page.reports();
+    let [line] = &reports[..] else { panic!("{reports:#?}") };
+    let start =
+        concat!("asx: obligation o1 leaked: task t2 \"clerk\" reserved it at ", file!(), ":");
+    assert!(line.starts_with(start), "{line}");
+    assert!(line.ends_with(", and region r3 closed before it was committed or aborted"), "{line}");
+}
+
+#[test]
+fn quiescence_lists_what_is_alive_until_a_shutdown_is_complete() {
+    let (page, runtime) = open();
+    let program = runtime.start(async |cx: Cx| cx.sleep(HOUR).await.is_ok()).unwrap();
+    page.settle(&runtime);
+    let alive = runtime.quiescence().unwrap_err();
+    let counts =
+        [(Status::TasksStillActive, 1), (Status::RegionsNotClosed, 2), (Status::TimersPending, 1)];
+    assert_eq!(alive.counts(), counts, "{alive}");
+    assert_eq!(alive.timers[0].due_in, HOUR);
+    let text = alive.to_string();
+    assert!(text.contains("task t1 \"main\" Running, waits for a point in time at "), "{text}");
+    runtime.shutdown(Grace { soft: Duration::ZERO, hard: HOUR });
+    page.run(&runtime);
+    assert!(program.is_over() && runtime.quiescence().is_ok());
+    assert!(page.reports().is_empty(), "{:?}", page.reports());
 }
 
 /// Ready work, priorities, deadlines, sleeps and cancels by turns: the lanes fill and empty.

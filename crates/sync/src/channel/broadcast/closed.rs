@@ -10,19 +10,19 @@ use asx_task::{CancelSafe, Cancelled, Cx};
 
 use super::ring::Ring;
 use crate::channel::line::LineWait;
-use crate::prim::Mutex;
+use crate::prim::Shared;
 
 /// The future of [`Publisher::closed`](super::Publisher::closed).
 #[must_use = "futures do nothing unless awaited"]
 pub struct UntilUnheard<'a, T> {
-    ring: &'a Mutex<Ring<T>>,
+    ring: &'a Shared<Ring<T>>,
     cx: &'a Cx,
     wait: LineWait,
 }
 
 impl<'a, T> UntilUnheard<'a, T> {
     pub(super) fn new(
-        ring: &'a Mutex<Ring<T>>,
+        ring: &'a Shared<Ring<T>>,
         cx: &'a Cx,
         at: &'static Location<'static>,
     ) -> Self {

@@ -27,7 +27,7 @@ use asx_task::{CancelSafe, Cx, footprint};
 
 use super::line::{self, LineWait};
 use super::{Disconnected, RecvError};
-use crate::prim::{Arc, Mutex, lock};
+use crate::prim::{Arc, Shared, lock};
 
 /// A channel that keeps up to `capacity` messages for subscribers that are behind.
 ///
@@ -44,7 +44,7 @@ use crate::prim::{Arc, Mutex, lock};
 #[track_caller]
 pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
     assert!(capacity > 0, "{}", super::ZeroCapacity);
-    let ring = Arc::new(Mutex::new(Ring::new(capacity)));
+    let ring = Arc::new(Shared::new(Ring::new(capacity)));
     let usage = Usage::new();
     let publisher = Publisher { ring: ring.clone(), end: Endpoint::new(&usage, Side::Sends) };
     (publisher, Subscriber { ring, next: 0, end: Endpoint::new(&usage, Side::Receives) })
@@ -52,7 +52,7 @@ pub fn broadcast<T: Clone>(capacity: usize) -> (Publisher<T>, Subscriber<T>) {
 
 /// A sending side; a clone is a further one.
 pub struct Publisher<T> {
-    pub(super) ring: Arc<Mutex<Ring<T>>>,
+    pub(super) ring: Arc<Shared<Ring<T>>>,
     end: Endpoint,
 }
 
@@ -152,7 +152,7 @@ impl<T> fmt::Debug for Publisher<T> {
 
 /// A receiving side, with its own place among the messages.
 pub struct Subscriber<T> {
-    pub(super) ring: Arc<Mutex<Ring<T>>>,
+    pub(super) ring: Arc<Shared<Ring<T>>>,
     /// The number of the next message.
     pub(super) next: u64,
     end: Endpoint,
@@ -192,7 +192,7 @@ impl<T> Subscriber<T> {
         lock(&self.ring).publishers == 0
     }
 
-    fn join(ring: &Arc<Mutex<Ring<T>>>, end: Endpoint) -> Subscriber<T> {
+    fn join(ring: &Arc<Shared<Ring<T>>>, end: Endpoint) -> Subscriber<T> {
         let next = {
             let mut ring = lock(ring);
             ring.subscribers += 1;

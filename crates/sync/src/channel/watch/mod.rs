@@ -19,7 +19,7 @@ use asx_task::operation;
 
 use super::line::{self, Line};
 use super::{Disconnected, RecvError};
-use crate::prim::{Arc, Mutex, lock};
+use crate::prim::{Arc, Shared, lock};
 pub use wait::{Changed, Closed};
 
 /// A value to watch.
@@ -35,7 +35,7 @@ pub use wait::{Changed, Closed};
 /// ```
 #[cfg_attr(feature = "lab", track_caller)]
 pub fn watch<T>(init: T) -> (Setter<T>, Watcher<T>) {
-    let state = Arc::new(Mutex::new(State {
+    let state = Arc::new(Shared::new(State {
         value: Snapshot::new(init),
         version: 0,
         setters: 1,
@@ -72,7 +72,7 @@ impl<T> State<T> {
 
 /// A side that sets the value; a clone is a further one.
 pub struct Setter<T> {
-    pub(super) state: Arc<Mutex<State<T>>>,
+    pub(super) state: Arc<Shared<State<T>>>,
     end: Endpoint,
 }
 
@@ -238,7 +238,7 @@ impl<T> fmt::Debug for Setter<T> {
 
 /// A side that watches; a clone watches on its own, from the same version.
 pub struct Watcher<T> {
-    pub(super) state: Arc<Mutex<State<T>>>,
+    pub(super) state: Arc<Shared<State<T>>>,
     /// The version seen last.
     pub(super) seen: u64,
     end: Endpoint,
@@ -349,7 +349,7 @@ impl<T> Watcher<T> {
 
     /// Adds a watcher that has seen the version `seen` tells.
     fn join(
-        state: &Arc<Mutex<State<T>>>,
+        state: &Arc<Shared<State<T>>>,
         end: Endpoint,
         seen: impl FnOnce(&State<T>) -> u64,
     ) -> Self {

@@ -14,7 +14,7 @@ use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
 use super::word::{CancelRequest, Requested};
-use super::{Header, Runnable};
+use super::{Activity, Header, Runnable};
 use crate::footprint::{Object, Part};
 
 /// What cleanup a task is allowed, in polls. Its priority is in the header.
@@ -92,6 +92,19 @@ impl Header {
         self.with_cancel(|reason, allowance| {
             reason.as_ref().map(|_| Cleanup { polls: allowance.polls.into(), priority })
         })
+    }
+
+    /// Whether a cancel of this task alone would add an entry to the cancel lane.
+    pub(crate) fn is_requeued_by_cancel(&self) -> bool {
+        let word = self.word.load();
+        if word.is_completed() || self.is_finalizer() {
+            return false;
+        }
+        match word.activity() {
+            Activity::Runnable => !word.state().in_cancel_lane(),
+            Activity::Waiting => !word.state().acknowledged(),
+            Activity::Running => false,
+        }
     }
 
     /// Asks the task to stop: the stronger reason stays, the allowances combine.
@@ -173,6 +186,15 @@ impl Header {
             allowance.natural = allowance.natural.saturating_add(1);
             allowance.natural
         })
+    }
+
+    /// Whether the task is reported as unheeding for the first time. Its polls are not counted
+    /// afterwards.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    pub(crate) fn is_first_unheeded(&self) -> bool {
+        let before =
+            self.with_cancel(|_, allowance| std::mem::replace(&mut allowance.natural, u16::MAX));
+        before != u16::MAX
     }
 
     /// Takes one poll from what cleanup after an end without a cancel is allowed, as

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use asx_journal::Dispatch;
 use asx_kernel::cancel::Phase;
 use asx_kernel::journal::EventKind;
-use asx_kernel::lanes::{Lane, Place, Priority};
+use asx_kernel::lanes::{Lane, Place, Priority, Token};
 use asx_kernel::outcome::Severity;
 
 use super::word::{Begin, Complete, Ended, RESERVE, Snapshot, unsigned};
@@ -28,6 +28,13 @@ use crate::task::audit::Owner;
 /// The entry taken first runs the task; the other then finds nothing to run, and is dropped.
 #[must_use = "the task it is for waits to be run"]
 pub struct Runnable(pub(super) TaskRef);
+
+/// Named by the id of its task.
+impl Token for Runnable {
+    fn word(&self) -> u64 {
+        self.id()
+    }
+}
 
 impl Runnable {
     /// # Safety

@@ -71,6 +71,11 @@ impl TimerToken {
         }
     }
 
+    /// Whether it is a region's timer, and no task's wait.
+    pub(crate) fn is_of_region(&self) -> bool {
+        self.as_boxed().is_some_and(|boxed| matches!(boxed.owner, Owner::Region(_)))
+    }
+
     /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
     pub(crate) fn alarm(alarm: Alarm) -> TimerToken {
         TimerToken::boxed(Owner::Alarm(alarm), None)
