@@ -94,7 +94,7 @@ static int run(asx_clock clock, struct app *app, const asx_event *recorded, asx_
     asx_task_spawn(rt, root, asx_poll_with(produce, app), NULL, &task);
     asx_task_spawn(rt, root, asx_poll_with(consume, app), NULL, &task);
 
-    asx_shutdown(rt, 50 * MS, ASX_NONE);
+    asx_shutdown(rt, 10000 * MS, ASX_NONE);
     progress.struct_size = (uint32_t)sizeof progress;
     while (asx_quiescent(rt, NULL) != ASX_OK) {
         if (asx_step(rt, ASX_NOW, 64, &progress) != ASX_OK)
