@@ -11,10 +11,8 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 228 * 1024;
 
-const TESTS: [&str; 15] = [
+const TESTS: [&str; 13] = [
     "basics",
-    "leaks",
-    "replay",
     "errors",
     "storage",
     "watchdogs",
@@ -29,11 +27,9 @@ const TESTS: [&str; 15] = [
     "memory",
 ];
 /// Those that say nothing about what the full build has and this one lacks.
-const EMBEDDED: [&str; 14] = [
+const EMBEDDED: [&str; 12] = [
     "embedded",
     "basics",
-    "leaks",
-    "names",
     "watchdogs",
     "ends",
     "quiet",
@@ -45,9 +41,9 @@ const EMBEDDED: [&str; 14] = [
     "ghosts",
     "memory",
 ];
-const EXAMPLES: [&str; 4] = ["sensor", "pipeline", "market", "guide"];
+const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 /// Programs that are made, not written.
-const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "first"];
+const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
 const VALGRIND: &str = "--quiet --error-exitcode=9 --leak-check=full --fair-sched=yes";
 
 /// One way to compile.
@@ -76,7 +72,7 @@ pub(super) fn run() -> Result<String> {
     let cases = abuse::generate(&folder.join("abuse.c"))?;
     answers::generate(&folder.join("answers.c"))?;
     fixtures(&folder.join("fixtures.c"))?;
-    guide(&folder.join("first.c"))?;
+    guide(&folder.join("guide.c"))?;
     let mut skipped = Vec::new();
     let mut programs = 0;
     let compilers = [("gcc", "g++", &["gcc", "g++"][..]), ("clang", "clang++", &CLANG)];
@@ -163,31 +159,14 @@ fn fixtures(to: &Path) -> Result {
     fs::write(to, program).map_err(|error| error.to_string())
 }
 
-/// The program in the guide. Its other blocks must be part of an example, line by line, so that
-/// they are compiled as well.
+/// The program in the guide.
 fn guide(to: &Path) -> Result {
     let guide = root().join("docs/C.md");
     let text = fs::read_to_string(guide).map_err(|error| error.to_string())?;
-    let blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let (programs, parts): (Vec<&str>, Vec<&str>) =
-        blocks.partition(|block| block.contains("int main"));
-    let program = programs.first().ok_or("docs/C.md has no program")?;
-    let mut sources_text = Vec::new();
-    for name in EXAMPLES {
-        let source = sources().join(format!("examples/c/{name}.c"));
-        sources_text.push(fs::read_to_string(source).map_err(|error| error.to_string())?);
-    }
-    for part in parts {
-        if !sources_text.iter().any(|source| trimmed(source).contains(&trimmed(part))) {
-            return Err(format!("docs/C.md has code that is in no example:\n{part}"));
-        }
-    }
+    let mut blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let program = blocks.find(|block| block.contains("int main"));
+    let program = program.ok_or("docs/C.md has no program")?;
     fs::write(to, program).map_err(|error| error.to_string())
-}
-
-/// A text without the indentation of its lines.
-fn trimmed(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", line.trim())).collect()
 }
 
 /// Compiles and runs everything with one compiler; how many programs.
@@ -220,26 +199,9 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
         let source = sources().join("tests/c/owners.cpp");
         compile(built, cpp, CPP, way, &source, &into("owners"))?;
         sh(&mut Command::new(into("owners")))?;
-        count += TESTS.len() + EXAMPLES.len() + 1 + names(built, c, cpp, way, &into("names"))?;
+        count += TESTS.len() + EXAMPLES.len() + 1;
     }
     Ok(count)
-}
-
-/// The program that uses every name of the contract, as C99 and as C++17; how many programs.
-fn names(built: &Built, c: &str, cpp: &str, way: &Way, to: &Path) -> Result<usize> {
-    let source = sources().join("tests/c/names.c");
-    compile(built, c, C99, way, &source, to)?;
-    sh(&mut Command::new(to))?;
-    let flags: Vec<&str> = way.flags.iter().copied().chain(["-x", "c++"]).collect();
-    let to = to.with_extension("cpp");
-    // Behind the source the language is told by the names of the files again.
-    let library = built.folder.join("libasx.a");
-    let mut compile = command(cpp, &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
-    compile.args(flags).arg("-I").arg(sources().join("include")).arg(&source);
-    compile.args(["-x", "none"]).arg(library).args(["-lpthread", "-o"]).arg(&to);
-    sh(&mut compile)?;
-    sh(&mut Command::new(to))?;
-    Ok(2)
 }
 
 /// The corpus again, with an allocator that fails.
@@ -296,7 +258,7 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     install_from(built, &prefix)?;
     let example = sources().join("examples/c/pipeline.c");
     match have("pkg-config", &["pkg-config"]) {
-        Ok(()) => with_pkg_config(&prefix, &folder.join("first.c"), &folder.join("app"))?,
+        Ok(()) => with_pkg_config(&prefix, &folder.join("guide.c"), &folder.join("app"))?,
         Err(why) => skipped.push(format!("pkg-config: {why}")),
     }
     match have("cmake", &["cmake", "make"]) {

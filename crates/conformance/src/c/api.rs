@@ -10,9 +10,8 @@ use crate::host::Reply;
 use crate::scenario::{Scenario, When};
 use asx_capi::{
     ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, ASX_PRIORITY_DEFAULT, AsxBody,
-    AsxBudget, AsxChannelId, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxObligationId,
-    AsxProgress, AsxRegionId, AsxRegionOptions, AsxSendPermit, AsxTaskEntry, AsxTaskId,
-    AsxTaskOptions, AsxTimerHandle, AsxWhen,
+    AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxProgress, AsxRegion, AsxRegionOptions,
+    AsxTask, AsxTaskEntry, AsxTaskOptions, AsxTimer, AsxWhen,
 };
 use asx_kernel::budget::Budget;
 use asx_kernel::lanes::Lane;
@@ -46,7 +45,7 @@ macro_rules! handles {
     )*};
 }
 
-handles!(AsxTaskId, AsxRegionId, AsxChannelId, AsxObligationId, AsxSendPermit);
+handles!(AsxTask, AsxRegion, AsxChannel, AsxObligation, AsxPermit);
 
 /// No handle.
 macro_rules! blank {
@@ -62,38 +61,19 @@ fn when(when: When) -> AsxWhen {
     }
 }
 
-fn raw_timer(timer: TimerHandle) -> AsxTimerHandle {
-    AsxTimerHandle { id: timer.id, generation: timer.generation }
+fn raw_timer(timer: TimerHandle) -> AsxTimer {
+    AsxTimer { id: timer.id, generation: timer.generation }
 }
 
-fn kernel_timer(timer: AsxTimerHandle) -> TimerHandle {
+fn kernel_timer(timer: AsxTimer) -> TimerHandle {
     TimerHandle { id: timer.id, generation: timer.generation }
 }
 
 fn budget(budget: &Budget) -> AsxBudget {
     AsxBudget {
         deadline: budget.deadline.map_or(ASX_NONE, Time::as_nanos),
-        poll_quota: budget.poll_quota,
-        cost_quota: budget.cost_quota.unwrap_or(ASX_NONE),
-    }
-}
-
-impl Shared {
-    /// A permit to be filled in.
-    fn no_permit(&self) -> AsxSendPermit {
-        AsxSendPermit { rt: self.rt, bits: 0, generation: 0 }
-    }
-
-    fn cx(&self, task: AsxTaskId) -> AsxCx {
-        AsxCx { rt: self.rt, task }
-    }
-
-    fn sender(&self, channel: AsxChannelId) -> AsxChannelSender {
-        AsxChannelSender { rt: self.rt, channel }
-    }
-
-    fn receiver(&self, channel: AsxChannelId) -> AsxChannelReceiver {
-        AsxChannelReceiver { rt: self.rt, channel }
+        polls: budget.poll_quota,
+        cost: budget.cost_quota.unwrap_or(ASX_NONE),
     }
 }
 
@@ -146,12 +126,12 @@ pub(super) fn given(body: AsxBody, result: Result<(), Status>) -> Done {
 }
 
 impl HostApi for Rc<Shared> {
-    type Task = AsxTaskId;
-    type Region = AsxRegionId;
-    type Channel = AsxChannelId;
-    type Permit = AsxSendPermit;
-    type Obligation = AsxObligationId;
-    type Current<'a> = Polled<'a, AsxTaskId>;
+    type Task = AsxTask;
+    type Region = AsxRegion;
+    type Channel = AsxChannel;
+    type Permit = AsxPermit;
+    type Obligation = AsxObligation;
+    type Current<'a> = Polled<'a, AsxTask>;
 
     fn scenario(&self) -> &Arc<Scenario> {
         &self.scenario
@@ -172,7 +152,7 @@ impl HostApi for Rc<Shared> {
             ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
         };
         while list(&mut entries, &mut count) == Err(Status::Full) {
-            entries.resize(count, AsxTaskEntry { task: blank!(AsxTaskId), ctx: null_mut() });
+            entries.resize(count, AsxTaskEntry { task: blank!(AsxTask), ctx: null_mut() });
         }
         let mut book = self.book();
         for entry in entries.iter().take(count) {
@@ -194,17 +174,17 @@ impl HostApi for Rc<Shared> {
         call!(runtime::asx_advance(self.rt, to.as_nanos()))
     }
 
-    fn root(&self) -> Done<AsxRegionId> {
-        let mut region = blank!(AsxRegionId);
+    fn root(&self) -> Done<AsxRegion> {
+        let mut region = blank!(AsxRegion);
         ask!(region::asx_region_root(self.rt, &mut region))?;
         Ok(region)
     }
 
-    fn region_of(&self, current: &Polled<'_, AsxTaskId>) -> Done<AsxRegionId> {
+    fn region_of(&self, current: &Polled<'_, AsxTask>) -> Done<AsxRegion> {
         Ok(self.task_info(current.task)?.region)
     }
 
-    fn open(&mut self, parent: AsxRegionId, options: RegionOptions) -> Done<AsxRegionId> {
+    fn open(&mut self, parent: AsxRegion, options: RegionOptions) -> Done<AsxRegion> {
         let options = AsxRegionOptions {
             struct_size: size_of::<AsxRegionOptions>() as u32,
             policy: match options.policy {
@@ -216,17 +196,12 @@ impl HostApi for Rc<Shared> {
             priority: u32::from(options.budget.priority.0),
             reserved: 0,
         };
-        let mut region = blank!(AsxRegionId);
+        let mut region = blank!(AsxRegion);
         call!(region::asx_region_open(self.rt, parent, &options, &mut region))?;
         Ok(region)
     }
 
-    fn close(
-        &mut self,
-        region: AsxRegionId,
-        ask: Ask,
-        force_after: Option<Duration>,
-    ) -> Done<bool> {
+    fn close(&mut self, region: AsxRegion, ask: Ask, force_after: Option<Duration>) -> Done<bool> {
         let text = Text::new(ask.message.as_deref());
         let why = text.pointer();
         let kind = ask.kind as i32;
@@ -236,7 +211,7 @@ impl HostApi for Rc<Shared> {
         Ok(first != 0)
     }
 
-    fn region_op(&mut self, region: AsxRegionId, op: RegionOp) -> Done {
+    fn region_op(&mut self, region: AsxRegion, op: RegionOp) -> Done {
         let rt = self.rt;
         match op {
             RegionOp::End => call!(region::asx_region_end(rt, region)),
@@ -249,25 +224,20 @@ impl HostApi for Rc<Shared> {
         }
     }
 
-    fn defer(&mut self, region: AsxRegionId, body: Scripted) -> Done {
+    fn defer(&mut self, region: AsxRegion, body: Scripted) -> Done {
         let body = self.body(body);
         given(body, call!(region::asx_region_defer(self.rt, region, body)))
     }
 
-    fn spawn_finalizer(&mut self, region: AsxRegionId, body: Scripted) -> Done<Option<AsxTaskId>> {
+    fn spawn_finalizer(&mut self, region: AsxRegion, body: Scripted) -> Done<Option<AsxTask>> {
         let body = self.body(body);
-        let mut task = blank!(AsxTaskId);
+        let mut task = blank!(AsxTask);
         let spawned = call!(region::asx_region_spawn_finalizer(self.rt, region, body, &mut task));
         given(body, spawned)?;
         Ok(Some(task))
     }
 
-    fn spawn(
-        &mut self,
-        region: AsxRegionId,
-        options: TaskOptions,
-        body: Scripted,
-    ) -> Done<AsxTaskId> {
+    fn spawn(&mut self, region: AsxRegion, options: TaskOptions, body: Scripted) -> Done<AsxTask> {
         let options = AsxTaskOptions {
             struct_size: size_of::<AsxTaskOptions>() as u32,
             priority: options.priority.map_or(ASX_PRIORITY_DEFAULT, u32::from),
@@ -278,21 +248,21 @@ impl HostApi for Rc<Shared> {
             watchdog_grace_ns: ASX_NONE,
         };
         let body = self.body(body);
-        let mut task = blank!(AsxTaskId);
+        let mut task = blank!(AsxTask);
         given(body, call!(task::asx_task_spawn(self.rt, region, body, &options, &mut task)))?;
         Ok(task)
     }
 
-    fn spawn_failed(&mut self, region: AsxRegionId, error: TaskError) -> Done<AsxTaskId> {
+    fn spawn_failed(&mut self, region: AsxRegion, error: TaskError) -> Done<AsxTask> {
         let status = error.status.map_or(-1, Status::number);
         let text = Text::new(Some(&error.message));
         let why = text.pointer();
-        let mut task = blank!(AsxTaskId);
+        let mut task = blank!(AsxTask);
         call!(task::asx_task_spawn_failed(self.rt, region, status, why, &mut task))?;
         Ok(task)
     }
 
-    fn cancel(&mut self, task: AsxTaskId, ask: Ask) -> Done<bool> {
+    fn cancel(&mut self, task: AsxTask, ask: Ask) -> Done<bool> {
         let text = Text::new(ask.message.as_deref());
         let why = text.pointer();
         let kind = ask.kind as i32;
@@ -301,29 +271,28 @@ impl HostApi for Rc<Shared> {
         Ok(first != 0)
     }
 
-    fn wake(&mut self, task: AsxTaskId) -> Done {
+    fn wake(&mut self, task: AsxTask) -> Done {
         call!(task::asx_task_wake(self.rt, task))
     }
 
-    fn try_task(&mut self, task: AsxTaskId, to: TaskState) -> Done {
+    fn try_task(&mut self, task: AsxTask, to: TaskState) -> Done {
         call!(task::asx_task_check(self.rt, task, to as i32))
     }
 
-    fn spend(&mut self, current: &Polled<'_, AsxTaskId>, cost: u64) -> Done {
+    fn spend(&mut self, current: &Polled<'_, AsxTask>, cost: u64) -> Done {
         call!(task::asx_task_spend(self.rt, current.task, cost))
     }
 
     fn wait(
         &mut self,
         wait: Wait<Self>,
-        current: &mut Polled<'_, AsxTaskId>,
+        current: &mut Polled<'_, AsxTask>,
     ) -> Done<Poll<Came<Self>>> {
         let rt = self.rt;
         let task = current.task;
         match wait {
             Wait::Checkpoint => {
-                let mut cx = self.cx(task);
-                waited(call!(cx::asx_checkpoint(&mut cx)), || Came::Nothing)
+                waited(call!(task::asx_task_checkpoint(rt, task)), || Came::Nothing)
             }
             Wait::IsCancelled => {
                 let mut value = 0;
@@ -341,171 +310,155 @@ impl HostApi for Rc<Shared> {
             }
             Wait::Stopping => waited(call!(task::asx_task_stopping(rt, task)), || Came::Nothing),
             Wait::Reserve { channel, tracked } => {
-                let mut cx = self.cx(task);
-                let mut sender = self.sender(channel);
-                let mut permit = self.no_permit();
-                let (of, by, out) = (&mut sender, &mut cx, &mut permit);
-                let reserved = match tracked {
-                    false => call!(channel::asx_channel_reserve(of, by, out)),
-                    true => call!(channel::asx_channel_reserve_tracked(of, by, out)),
-                };
+                let tracks = i32::from(tracked);
+                let mut permit = blank!(AsxPermit);
+                let reserved =
+                    call!(channel::asx_channel_reserve(rt, channel, task, tracks, &mut permit));
                 waited(reserved, || Came::Permit(permit))
             }
             Wait::Recv(channel) => {
                 let mut value = 0_i64;
                 let to = (&raw mut value).cast();
-                let mut cx = self.cx(task);
-                let mut receiver = self.receiver(channel);
-                let received = call!(channel::asx_channel_recv(&mut receiver, &mut cx, to));
+                let received = call!(channel::asx_channel_recv(rt, channel, task, to, SIZE));
                 waited(received, || Came::Value(value))
             }
         }
     }
 
-    fn cancel_seen(&self, current: &Polled<'_, AsxTaskId>) -> CancelSeen {
+    fn cancel_seen(&self, current: &Polled<'_, AsxTask>) -> CancelSeen {
         self.cancel_of(current.task).unwrap_or_default()
     }
 
-    fn oblige(&mut self, region: AsxRegionId) -> Done<AsxObligationId> {
-        let mut obligation = blank!(AsxObligationId);
+    fn oblige(&mut self, region: AsxRegion) -> Done<AsxObligation> {
+        let mut obligation = blank!(AsxObligation);
         call!(obligation::asx_obligation_reserve(self.rt, region, &mut obligation))?;
         Ok(obligation)
     }
 
-    fn resolve(&mut self, obligation: AsxObligationId, how: Resolution) -> Done {
+    fn resolve(&mut self, obligation: AsxObligation, how: Resolution) -> Done {
         match how {
             Resolution::Commit => call!(obligation::asx_obligation_commit(self.rt, obligation)),
             _ => call!(obligation::asx_obligation_abort(self.rt, obligation)),
         }
     }
 
-    fn try_obligation(&mut self, obligation: AsxObligationId, to: ObligationState) -> Done {
+    fn try_obligation(&mut self, obligation: AsxObligation, to: ObligationState) -> Done {
         call!(obligation::asx_obligation_check(self.rt, obligation, to as i32))
     }
 
-    fn channel(&mut self, region: Option<AsxRegionId>, capacity: usize) -> Done<AsxChannelId> {
+    fn channel(&mut self, region: Option<AsxRegion>, capacity: usize) -> Done<AsxChannel> {
         let of = maybe(region.as_ref());
-        let mut sender = self.sender(blank!(AsxChannelId));
-        let mut receiver = self.receiver(blank!(AsxChannelId));
-        let (to, from) = (&mut sender, &mut receiver);
-        call!(channel::asx_channel_create(self.rt, of, capacity, SIZE, to, from))?;
-        Ok(sender.channel)
+        let mut channel = blank!(AsxChannel);
+        call!(channel::asx_channel_create(self.rt, of, capacity, SIZE, &mut channel))?;
+        Ok(channel)
     }
 
-    fn channel_op(&mut self, channel: AsxChannelId, op: ChannelOp) -> Done {
-        let mut sender = self.sender(channel);
+    fn channel_op(&mut self, channel: AsxChannel, op: ChannelOp) -> Done {
+        let rt = self.rt;
         match op {
             ChannelOp::Send(value) => {
                 let data = (&raw const value).cast();
-                call!(channel::asx_channel_try_send(&mut sender, data))
+                call!(channel::asx_channel_try_send(rt, channel, data, SIZE))
             }
-            ChannelOp::AddSender => {
-                let mut other = sender;
-                call!(channel::asx_channel_sender_clone(&mut sender, &mut other))
-            }
-            ChannelOp::DropSender => call!(channel::asx_channel_sender_close(&mut sender)),
-            ChannelOp::DropReceiver => {
-                let mut receiver = self.receiver(channel);
-                call!(channel::asx_channel_receiver_close(&mut receiver))
-            }
+            ChannelOp::AddSender => call!(channel::asx_channel_add_sender(rt, channel)),
+            ChannelOp::DropSender => call!(channel::asx_channel_close_sender(rt, channel)),
+            ChannelOp::DropReceiver => call!(channel::asx_channel_close_receiver(rt, channel)),
         }
     }
 
-    fn evict(&mut self, channel: AsxChannelId, value: i64) -> Done<Option<i64>> {
+    fn evict(&mut self, channel: AsxChannel, value: i64) -> Done<Option<i64>> {
         let mut old = 0_i64;
         let mut evicted = 0;
         let data = (&raw const value).cast();
         let to = (&raw mut old).cast();
-        let mut sender = self.sender(channel);
-        call!(channel::asx_channel_evict(&mut sender, data, to, &mut evicted))?;
+        let out = &mut evicted;
+        call!(channel::asx_channel_evict(self.rt, channel, data, SIZE, to, SIZE, out))?;
         Ok((evicted != 0).then_some(old))
     }
 
-    fn try_recv(&mut self, channel: AsxChannelId) -> Done<i64> {
+    fn try_recv(&mut self, channel: AsxChannel) -> Done<i64> {
         let mut value = 0_i64;
         let to = (&raw mut value).cast();
-        let mut receiver = self.receiver(channel);
-        call!(channel::asx_channel_try_recv(&mut receiver, to))?;
+        call!(channel::asx_channel_try_recv(self.rt, channel, to, SIZE))?;
         Ok(value)
     }
 
     fn try_reserve(
         &mut self,
-        channel: AsxChannelId,
+        channel: AsxChannel,
         tracked: bool,
-        holder: Option<&mut Polled<'_, AsxTaskId>>,
-    ) -> Done<AsxSendPermit> {
+        holder: Option<&mut Polled<'_, AsxTask>>,
+    ) -> Done<AsxPermit> {
         let holder = holder.map(|holder| holder.task);
         let of = maybe(holder.as_ref());
         let tracks = i32::from(tracked);
-        let mut sender = self.sender(channel);
-        let mut permit = self.no_permit();
-        call!(channel::asx_channel_try_reserve(&mut sender, of, tracks, &mut permit))?;
+        let mut permit = blank!(AsxPermit);
+        call!(channel::asx_channel_try_reserve(self.rt, channel, of, tracks, &mut permit))?;
         Ok(permit)
     }
 
-    fn send(&mut self, mut permit: AsxSendPermit, value: i64) -> Done {
+    fn send(&mut self, permit: AsxPermit, value: i64) -> Done {
         let data = (&raw const value).cast();
-        call!(channel::asx_send_permit_send(&mut permit, data))
+        call!(channel::asx_permit_send(self.rt, permit, data, SIZE))
     }
 
-    fn abort(&mut self, mut permit: AsxSendPermit) -> Done {
-        call!(channel::asx_send_permit_try_abort(&mut permit))
+    fn abort(&mut self, permit: AsxPermit) -> Done {
+        call!(channel::asx_permit_abort(self.rt, permit))
     }
 
-    fn drop_permit(&mut self, mut permit: AsxSendPermit) -> Done<bool> {
+    fn drop_permit(&mut self, permit: AsxPermit) -> Done<bool> {
         let mut leaked = 0;
-        call!(channel::asx_send_permit_drop(&mut permit, &mut leaked))?;
+        call!(channel::asx_permit_drop(self.rt, permit, &mut leaked))?;
         Ok(leaked != 0)
     }
 
     fn arm(
         &mut self,
         old: Option<TimerHandle>,
-        region: AsxRegionId,
+        region: AsxRegion,
         until: When,
-        wakes: Option<AsxTaskId>,
+        wakes: Option<AsxTask>,
     ) -> Done<TimerHandle> {
         let rt = self.rt;
         let until = when(until);
         let wakes = maybe(wakes.as_ref());
-        let mut raw = AsxTimerHandle { id: 0, generation: 0 };
+        let mut raw = AsxTimer { id: 0, generation: 0 };
         match old.map(raw_timer) {
             Some(old) => {
-                call!(timer::asx_region_timer_update(rt, old, region, until, wakes, &mut raw))?;
+                call!(timer::asx_timer_update(rt, old, region, until, wakes, &mut raw))?;
             }
-            None => call!(timer::asx_region_timer_arm(rt, region, until, wakes, &mut raw))?,
+            None => call!(timer::asx_timer_arm(rt, region, until, wakes, &mut raw))?,
         }
         Ok(kernel_timer(raw))
     }
 
     fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
         let mut cancelled = 0;
-        call!(timer::asx_region_timer_cancel(self.rt, raw_timer(timer), &mut cancelled))?;
+        call!(timer::asx_timer_cancel(self.rt, raw_timer(timer), &mut cancelled))?;
         Ok(cancelled != 0)
     }
 
-    fn task_fields(&self, task: AsxTaskId) -> Done<Reply> {
+    fn task_fields(&self, task: AsxTask) -> Done<Reply> {
         self.look_at_task(task)
     }
 
-    fn region_fields(&self, region: AsxRegionId) -> Done<Reply> {
+    fn region_fields(&self, region: AsxRegion) -> Done<Reply> {
         self.look_at_region(region)
     }
 
-    fn channel_view(&self, channel: AsxChannelId) -> Done<ChannelView> {
+    fn channel_view(&self, channel: AsxChannel) -> Done<ChannelView> {
         self.look_at_channel(channel)
     }
 
-    fn obligation(&self, obligation: AsxObligationId) -> Done<ObligationState> {
+    fn obligation(&self, obligation: AsxObligation) -> Done<ObligationState> {
         let mut state = -1;
         ask!(obligation::asx_obligation_state(self.rt, obligation, &mut state))?;
         ObligationState::ALL.get(state as usize).copied().ok_or(Status::Internal)
     }
 
-    fn permit(&self, mut permit: AsxSendPermit) -> Done<PermitState> {
+    fn permit(&self, permit: AsxPermit) -> Done<PermitState> {
         let mut state = 0;
-        ask!(channel::asx_send_permit_state(&mut permit, &mut state))?;
+        ask!(channel::asx_permit_state(self.rt, permit, &mut state))?;
         Ok(if state == 0 { PermitState::Live } else { PermitState::Leaked })
     }
 
@@ -546,7 +499,7 @@ impl HostApi for Rc<Shared> {
         Some(Time::from_nanos(next))
     }
 
-    fn outcome(&self, task: AsxTaskId) -> Option<Severity> {
+    fn outcome(&self, task: AsxTask) -> Option<Severity> {
         let mut seen = -1;
         ask!(task::asx_task_outcome(self.rt, task, &mut seen)).ok()?;
         severity(seen)
@@ -570,12 +523,12 @@ impl Shared {
     fn sleep(
         &self,
         until: When,
-        current: &mut Polled<'_, AsxTaskId>,
+        current: &mut Polled<'_, AsxTask>,
     ) -> Done<Poll<Came<Rc<Shared>>>> {
         let timer = match *current.sleep {
             Some(timer) => raw_timer(timer),
             None => {
-                let mut timer = AsxTimerHandle { id: 0, generation: 0 };
+                let mut timer = AsxTimer { id: 0, generation: 0 };
                 call!(task::asx_task_sleep(self.rt, current.task, when(until), &mut timer))?;
                 timer
             }
@@ -593,7 +546,7 @@ impl Shared {
             idle: 0,
             polls: 0,
             next_deadline: 0,
-            last_task: blank!(AsxTaskId),
+            last_task: blank!(AsxTask),
             last_lane: -1,
             reserved: 0,
         };
