@@ -35,7 +35,7 @@ const BUILDS: [&str; 2] = [
 const OPTIMISER: [&str; 3] = ["-O3", "--strip-producers", "--strip-target-features"];
 
 /// The largest a page that says hello may be, compressed: wasm and glue.
-const HELLO_LIMIT: usize = 62_000;
+const HELLO_LIMIT: usize = 63_000;
 
 /// Builds everything into `dist`; says how large the smallest page is.
 pub(super) fn all() -> Result<String> {
