@@ -452,7 +452,7 @@ impl Inner {
     }
 }
 
-/// What keeps tasks from waiting for a time, if something does.
+/// The missing capability that keeps tasks from waiting for a time.
 fn time_denied(granted: Capabilities) -> Option<TimeDenied> {
     if !granted.has(Capability::Clock) {
         return Some(TimeDenied::Clock);
@@ -480,7 +480,7 @@ impl Handle {
         self.0.require(capability, site)
     }
 
-    /// What is granted.
+    /// The granted capabilities.
     pub fn granted(&self) -> Capabilities {
         self.0.lock().pump.capabilities()
     }

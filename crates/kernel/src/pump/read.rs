@@ -24,7 +24,7 @@ impl Pump {
             if let State::Running(burst) = &self.state { burst.steps } else { 0 };
         /// The limits in force.
         config(&self) -> &PumpConfig = &self.config;
-        /// What is granted.
+        /// The granted capabilities.
         capabilities(&self) -> Capabilities = self.capabilities;
     }
 
