@@ -188,12 +188,18 @@ pub(crate) fn alone() -> String {
     format!("{} --all-features", ALONE.map(|name| format!("-p {name}")).join(" "))
 }
 
+/// The arguments of cargo that select the other crates. Commands that run one test or program of
+/// these select all of them, because the selection decides the features: the same selection needs
+/// no second build.
+pub(crate) fn others() -> String {
+    let alone = ALONE.map(|name| format!("--exclude {name}")).join(" ");
+    format!("--workspace {NO_BENCHES} {alone} --all-features")
+}
+
 /// Every test of every crate, with all features. The section `grains` runs the random programs,
 /// optimised.
 fn tests() -> Result {
-    let alone = alone();
-    let others = ALONE.map(|name| format!("--exclude {name}")).join(" ");
-    let others = format!("--workspace {NO_BENCHES} {others} --all-features");
+    let (alone, others) = (alone(), others());
     if !check::has_nextest() {
         sh(&mut cargo(&format!("test --lib --bins --tests --no-fail-fast {alone}")))?;
         return sh(&mut cargo(&format!("test --lib --bins --tests --no-fail-fast {others}")));

@@ -6,6 +6,7 @@
 //! written in both codecs and read again.
 
 use crate::Result;
+use crate::ci::others;
 use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, output, partial_output};
@@ -86,7 +87,7 @@ fn scenarios_of(text: &str) -> Result<(u64, String)> {
 /// Runs the examples in each way: how many runs there are, which must be the same in each.
 fn examples(seeds: u64, ways: &[Way]) -> Result<u64> {
     let one = |(profile, jobs): &Way| {
-        let test = "-p asx --features lab --test fingerprints -- --nocapture";
+        let test = format!("{} --test fingerprints -- --nocapture", others());
         let mut command = cargo(&format!("test {profile} --quiet {test}"));
         command.env("ASX_SEEDS", seeds.to_string()).env("ASX_JOBS", jobs.to_string());
         output(&mut command).map(|text| fingerprints(&text))

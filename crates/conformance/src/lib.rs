@@ -12,6 +12,7 @@
 mod api;
 pub mod body;
 mod book;
+#[cfg(feature = "hosts")]
 pub mod c;
 pub mod corpus;
 mod ends;
@@ -21,7 +22,9 @@ mod interpreter;
 pub mod laws;
 pub mod model;
 pub mod names;
+#[cfg(feature = "hosts")]
 pub mod native;
+#[cfg(feature = "hosts")]
 pub mod parity;
 pub mod parse;
 pub mod pattern;
@@ -32,11 +35,13 @@ mod snapshot;
 pub mod value;
 
 pub use body::{BodyEnd, BodyRunner, TaskOps};
+#[cfg(feature = "hosts")]
 pub use c::C;
 pub use corpus::{Fixture, corpus};
 pub use ends::Ends;
 pub use host::{Failure, Host, Record, Reply};
 pub use model::Model;
+#[cfg(feature = "hosts")]
 pub use native::Native;
 pub use parse::{SchemaError, parse_str};
 pub use run::{

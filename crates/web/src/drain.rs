@@ -7,7 +7,7 @@
 //! ```
 
 use asx_kernel::lanes::{Decision, Lane};
-use asx_kernel::pump::{Enter, HostCall, Leave, Limit};
+use asx_kernel::pump::{Enter, Leave, Limit};
 use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
 use asx_runtime::{Begun, Dispatch, Host, RunContext, Runnable};
@@ -200,7 +200,7 @@ impl State {
         match leave {
             Leave::Kick(handoff) => {
                 if self.log.is_on() {
-                    let detail = vec![("call", call_name(handoff.call).to_owned())];
+                    let detail = vec![("call", handoff.call.name().to_owned())];
                     self.tell("scheduler_host_handoff", None, detail);
                 }
                 Some(self.entering(Call::Enter(handoff.call)))
@@ -249,15 +249,6 @@ fn decided(decision: &Decision<Entry>) -> Decided {
         decision_seq: decision.seq,
         decision_hash: decision.hash,
         streak: (decision.streak, decision.limit),
-    }
-}
-
-/// A host call in words.
-pub fn call_name(call: HostCall) -> &'static str {
-    match call {
-        HostCall::Microtask => "microtask",
-        HostCall::MessagePost => "message",
-        HostCall::TimeoutZero => "timeout",
     }
 }
 

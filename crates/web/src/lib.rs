@@ -29,7 +29,6 @@ mod watch;
 
 pub use asx_kernel::pump::{Capabilities, Capability, HostCall, PumpConfig};
 pub use calls::HostCalls;
-pub use drain::call_name;
 pub use error::WebError;
 #[cfg(target_arch = "wasm32")]
 pub use js::start;

@@ -1,6 +1,7 @@
 //! Running scripts that drive a headless browser; they clean up after themselves.
 
 use super::{chain, dist, home, serve};
+use crate::ci::others;
 use crate::shell::{cargo, command, output, root, run as sh, works};
 use crate::{Result, apt, conform};
 
@@ -22,7 +23,7 @@ pub(super) fn all() -> Result<String> {
 /// Opens pages of traces in the browser: how many.
 fn run_reports() -> Result<usize> {
     let modules = chain::npm_packages()?.join("node_modules");
-    let mut test = cargo("test --quiet -p asx-report --test browser -- --nocapture");
+    let mut test = cargo(&format!("test --quiet {} --test browser -- --nocapture", others()));
     let text = output(test.env("ASX_WEB_MODULES", modules))?;
     print!("{text}");
     match text.lines().filter(|line| line.starts_with("ok ")).count() {

@@ -8,10 +8,10 @@
 
 mod drive;
 mod objects;
-mod queries;
+pub(crate) mod queries;
 
 pub(crate) use drive::apply;
-pub(crate) use queries::{certificate, chain, lanes, record};
+pub(crate) use queries::{certificate, chain, record};
 
 use crate::api::{Caller, Came, HostApi, RegionOp, Scripted, Wait};
 use crate::body::BodyRunner;

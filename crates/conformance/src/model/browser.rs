@@ -13,7 +13,6 @@ use crate::value::Value;
 use asx_kernel::pump::{Capability, Denied, Enter, HostCall, Leave, Limit, Pump, Refused};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::world::Step;
-use asx_web::call_name;
 use std::collections::VecDeque;
 
 /// The event loop and the pump in it.
@@ -69,7 +68,7 @@ impl EventLoop {
             .with("state", format!("{:?}", self.pump.state()))
             .with("turn", self.pump.host_turn_id())
             .with("batch", self.pump.microtask_batch_id())
-            .with("outstanding", Value::maybe(self.pump.outstanding().map(call_name)))
+            .with("outstanding", Value::maybe(self.pump.outstanding().map(HostCall::name)))
             .with("pending", self.pump.pending())
             .with("stalled", self.pump.stalled())
             .with("deferred", self.deferred)
@@ -411,7 +410,7 @@ impl Engine {
         }
         match leave {
             Leave::Kick(handoff) => {
-                let fields = [("call", Some(call_name(handoff.call).into()))];
+                let fields = [("call", Some(handoff.call.name().into()))];
                 browser.emit("scheduler_host_handoff", streak, None, &fields);
                 browser.make(handoff.call);
             }

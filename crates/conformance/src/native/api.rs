@@ -492,7 +492,9 @@ impl Driver for Engine {
 
     fn look(&self, subject: &Checked) -> Option<Reply> {
         Some(match subject {
-            Checked::Lanes => interpreter::lanes(Lane::ALL.map(|lane| self.run.queued(lane))),
+            Checked::Lanes => {
+                interpreter::queries::lanes(Lane::ALL.map(|lane| self.run.queued(lane)))
+            }
             Checked::Certificate(worker) => match self.run.certificate(*worker) {
                 Some(certificate) => interpreter::certificate(&certificate),
                 None => Status::InvalidArgument.into(),

@@ -9,13 +9,13 @@ use crate::host::Reply;
 use crate::scenario::{self, BrowserOp, Name};
 use crate::value::Value;
 use asx_kernel::lanes::{Certificate, Lane, SchedulerConfig, Suggestion};
-use asx_kernel::pump::{Capabilities, Capability, PumpConfig, StaleTimer};
+use asx_kernel::pump::{Capabilities, Capability, HostCall, PumpConfig, StaleTimer};
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
 use asx_native::stepped::Setup;
 use asx_runtime::{Core, Region, Settings};
 use asx_web::page::Page;
-use asx_web::{Config, Handle, Pumped, Runtime, call_name};
+use asx_web::{Config, Handle, Pumped, Runtime};
 use std::sync::Arc;
 
 /// How a page is set up.
@@ -222,7 +222,7 @@ impl Look {
             .with("state", format!("{:?}", info.state))
             .with("turn", info.turn)
             .with("batch", info.batch)
-            .with("outstanding", Value::maybe(info.outstanding.map(call_name)))
+            .with("outstanding", Value::maybe(info.outstanding.map(HostCall::name)))
             .with("pending", info.pending)
             .with("stalled", info.stalled)
             .with("deferred", info.deferred)

@@ -17,6 +17,15 @@ pub enum HostCall {
 }
 
 impl HostCall {
+    /// The name in journals and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HostCall::Microtask => "microtask",
+            HostCall::MessagePost => "message",
+            HostCall::TimeoutZero => "timeout",
+        }
+    }
+
     /// What must be granted to make the call.
     pub const fn capability(self) -> Capability {
         match self {
