@@ -14,8 +14,8 @@ use crate::check::NO_BENCHES;
 use crate::report::{Report, Verdict};
 use crate::shell::{cargo, run as sh, set_prefix};
 use crate::{
-    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, loom, memory,
-    platforms, races, stress, tidy, web,
+    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, instructions, loom,
+    memory, platforms, races, stress, tidy, web,
 };
 
 /// Seconds per fuzz target: enough to reach every operation.
@@ -67,6 +67,7 @@ const SECTIONS: &[Section] = &[
     section(Kind::Shared, "grains", || grains().into()),
     section(Kind::Shared, "capi", capi::section),
     section(Kind::Shared, "bench", bench::section),
+    section(Kind::Shared, "instructions", instructions::section),
     section(Kind::Separate, "platforms", platforms::section),
     section(Kind::Separate, "asan", memory::asan_section),
     // After `asan`, which builds the crates this section links.

@@ -11,6 +11,7 @@ mod conform;
 mod deny;
 mod determinism;
 mod fuzz;
+mod instructions;
 mod json;
 mod loom;
 mod memory;
@@ -131,6 +132,12 @@ const CHORES: &[Chore] = &[
         usage: "[--lab] [ARGS]",
         about: "benchmarks, or those of the lab; arguments go to them",
         run: bench::run,
+    },
+    Chore {
+        name: "instructions",
+        usage: "[--bless] [--tokio] [PROGRAM..]",
+        about: "instructions per operation, compared with the baseline",
+        run: instructions::run,
     },
 ];
 

@@ -15,6 +15,8 @@ pub struct Options {
     pub smoke: bool,
     /// Whether to print JSON.
     pub json: bool,
+    /// Count instructions instead of measuring times.
+    pub instructions: bool,
     /// Whether to print how to call the program.
     pub help: bool,
 }
@@ -24,7 +26,8 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> 
     let only = Vec::new();
     let peers = Vec::new();
     let reps = 11;
-    let mut options = Options { only, peers, reps, smoke: false, json: false, help: false };
+    let mut options =
+        Options { only, peers, reps, smoke: false, json: false, instructions: false, help: false };
     while let Some(flag) = args.next() {
         let mut value = || args.next().ok_or(format!("{flag} needs a value"));
         match flag.as_str() {
@@ -39,10 +42,12 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> 
             }
             "--smoke" | "--quick" => options.smoke = true,
             "--json" => options.json = true,
+            "--instructions" => options.instructions = true,
             "--help" | "-h" => options.help = true,
             _ => {
                 return Err(format!(
-                    "unknown flag '{flag}'; valid: --only, --peer, --reps, --smoke, --json, --help"
+                    "unknown flag '{flag}'; valid: --only, --peer, --reps, --smoke, --json, \
+                     --instructions, --help"
                 ));
             }
         }
@@ -61,7 +66,11 @@ pub fn select(mut cases: Vec<Case>, options: &Options) -> Result<Vec<Case>, Stri
     Ok(cases)
 }
 
-fn check(what: &str, names: &[String], valid: Vec<&'static str>) -> Result<(), String> {
+/// Fails if a name is not one of the valid ones.
+///
+/// # Errors
+/// The message names the first unknown name and the valid ones.
+pub fn check(what: &str, names: &[String], valid: Vec<&'static str>) -> Result<(), String> {
     match names.iter().find(|name| !valid.contains(&name.as_str())) {
         Some(name) => Err(format!("unknown {what} '{name}'; valid: {}", valid.join(", "))),
         None => Ok(()),
@@ -96,14 +105,14 @@ mod tests {
             let message = format!("--reps needs a whole number above 0, not '{bad}'");
             assert_eq!(run(&format!("--reps {bad}")).unwrap_err(), message);
         }
-        assert!(run("--fast").unwrap_err().ends_with("--reps, --smoke, --json, --help"));
+        assert!(run("--fast").unwrap_err().ends_with("--json, --instructions, --help"));
     }
 
     #[test]
     fn flags_are_read() {
-        let args = ["--json", "--reps", "3", "--smoke", "-h"].map(String::from);
+        let args = ["--json", "--reps", "3", "--smoke", "--instructions", "-h"].map(String::from);
         let options = parse(args.into_iter()).unwrap();
-        assert_eq!((options.json, options.reps), (true, 3));
+        assert_eq!((options.json, options.reps, options.instructions), (true, 3, true));
         assert_eq!((options.smoke, options.help), (true, true));
     }
 }

@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use asx_bench::harness::{Case, Flavour, Unit};
+
+use crate::instructions::{Counted, Program};
 use load::{Load, Trips};
 use server::Server;
 
@@ -143,6 +145,26 @@ pub(crate) fn cases(scale: crate::rt::Scale) -> Vec<Case> {
         add("blocked_p99", Unit::Wall, Box::new(move || beside_a_block(peer, times)));
     }
     cases
+}
+
+/// The servers of `--instructions`.
+pub(crate) fn programs() -> [Program; 2] {
+    let program = |peer, run| Program {
+        name: "echo_64",
+        peer,
+        sizes: [2_000, 12_000],
+        counted: Counted::Server(run),
+    };
+    [
+        program("asx_ct", |runner, trips| counted_echo(runner, "asx_ct", trips)),
+        program("tokio_ct", |runner, trips| counted_echo(runner, "tokio_ct", trips)),
+    ]
+}
+
+fn counted_echo(runner: &[String], peer: &str, trips: u32) {
+    let server = Server::start_under(runner, peer, Kind::Echo);
+    let mut clients = load::Clients::connect(server.address(), 64);
+    clients.run(trips);
 }
 
 fn echo(peer: &str, load: Load) -> Trips {

@@ -16,8 +16,20 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(peer: &str, kind: Kind) -> Server {
+        Server::start_under(&[], peer, kind)
+    }
+
+    /// Starts the server with another program and its arguments in front of the command.
+    pub(super) fn start_under(runner: &[String], peer: &str, kind: Kind) -> Server {
         let program = std::env::current_exe().expect("the path of this program");
-        let mut command = Command::new(program);
+        let mut command = match runner {
+            [] => Command::new(program),
+            [runner, args @ ..] => {
+                let mut command = Command::new(runner);
+                command.args(args).arg(program);
+                command
+            }
+        };
         command.args([SERVE, peer, kind.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("this program starts again");
         let input = process.stdin.take();

@@ -17,6 +17,7 @@ use std::time::Duration;
 use asx_kernel::rng::DetRng;
 
 use crate::harness::{Case, Flavour, Unit};
+use crate::instructions::{Counted, Program};
 use asx::Asx;
 use channels::{AsyncChannel, Flume, Kanal, Mpsc, Over};
 use meter::Clock;
@@ -98,6 +99,33 @@ pub(crate) fn cases(scale: Scale) -> Vec<Case> {
 pub(crate) fn park(peer: &str, tasks: u32) -> Option<f64> {
     let parks = roster(Scale(1)).parks;
     parks.into_iter().find(|(name, _)| *name == peer).map(|(_, park)| park(tasks))
+}
+
+/// The programs of `--instructions` without sockets.
+pub(crate) fn programs() -> Vec<Program> {
+    let mut programs = programs_of::<Asx<1>, Asx<1>>("asx_ct").to_vec();
+    programs.extend(programs_of::<Tokio<1>, Over<Tokio<1>, Mpsc>>("tokio_ct"));
+    programs
+}
+
+fn programs_of<R: Tasks + Timers + Service, C: Channels>(peer: &'static str) -> [Program; 11] {
+    let program = |name, sizes, run| Program { name, peer, sizes, counted: Counted::Itself(run) };
+    [
+        program("spawn_join", [2_000, 12_000], |n| _ = R::spawn_join(n)),
+        program("spawn_await", [2_000, 12_000], |n| _ = R::spawn_await(n)),
+        program("yield_1k", [10_000, 60_000], |n| _ = R::yields(1000, n / 1000)),
+        program("chain_spawn", [2_000, 12_000], |n| _ = R::chain_spawn(n)),
+        program("cancel_10k", [2_000, 12_000], |n| _ = R::cancel(n)),
+        program("ping_pong", [5_000, 25_000], |n| _ = C::ping_pong(n)),
+        program("spsc", [20_000, 120_000], |n| _ = C::stream(1, 1024, n)),
+        program("mpsc_4p", [20_000, 120_000], |n| _ = C::stream(4, 64, n)),
+        program("timer_churn", [5_000, 25_000], |n| {
+            let (live, swaps) = swaps(4_096, n);
+            R::churn(live, swaps);
+        }),
+        program("timer_fire", [2_000, 8_000], |n| _ = R::fire(slow_delays(n))),
+        program("mixed_service", [1_000, 5_000], |n| _ = R::mixed(n)),
+    ]
 }
 
 fn roster(scale: Scale) -> Roster {
@@ -214,6 +242,15 @@ fn delays(scale: Scale) -> Vec<Duration> {
     let span = u64::from(900_000 / scale.0);
     let far = |_| Duration::from_micros(u64::from(first) + rng.next_u64() % span);
     (0..scale.of(100_000)).map(far).collect()
+}
+
+/// Deadlines for a program that is counted, which runs some fifty times slower: none passes before
+/// all timers are registered, and about twenty pass in each millisecond.
+fn slow_delays(count: u32) -> Vec<Duration> {
+    let mut rng = DetRng::new(3, 0);
+    let count = u64::from(count);
+    let far = |_| Duration::from_micros(100 * count + rng.next_u64() % (50 * count));
+    (0..count).map(far).collect()
 }
 
 #[cfg(test)]
