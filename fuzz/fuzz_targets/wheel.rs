@@ -2,11 +2,14 @@
 #![no_main]
 
 use asx_fuzz::Ops;
-use asx_kernel::heap::TimerHeap;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Coalesce, TimerHandle, Wheel, WheelConfig};
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
+use timer_heap::TimerHeap;
+
+#[path = "../../crates/kernel/tests/laws/timer_heap.rs"]
+mod timer_heap;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut ops = Ops::new(bytes);

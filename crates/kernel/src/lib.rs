@@ -41,7 +41,6 @@ pub mod channel;
 pub mod choose;
 pub mod digest;
 pub mod handle;
-pub mod heap;
 pub mod ids;
 pub mod io;
 pub mod journal;

@@ -1,4 +1,4 @@
-//! What the wheel and the reference heap share: configuration, handles, answers.
+//! Configuration, handles and results of the wheel.
 
 use core::time::Duration;
 

@@ -5,6 +5,7 @@ mod channel_model;
 mod lanes_model;
 mod matrices;
 mod pump_model;
+mod timer_heap;
 mod wheel_model;
 mod world_exact;
 mod world_random;

@@ -1,11 +1,12 @@
 //! The wheel against the reference heap, over random operation sequences: every answer, every
 //! batch with its order and handles, and the wheel's invariants after each step.
 
-use asx_kernel::heap::TimerHeap;
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::{Coalesce, RegisterError, TimerHandle, Wheel, WheelConfig};
 use std::time::Duration;
+
+use crate::timer_heap::TimerHeap;
 
 const MS: u64 = 1_000_000;
 const DAY: u64 = 86_400_000 * MS;
@@ -157,7 +158,7 @@ impl Pair {
         assert_eq!(self.wheel.check(), Ok(()));
         assert_eq!(self.wheel.now(), self.heap.now());
         assert_eq!(self.wheel.len(), self.heap.len());
-        assert_eq!(self.wheel.is_empty(), self.heap.is_empty());
+        assert_eq!(self.wheel.is_empty(), self.heap.len() == 0);
         assert_eq!(self.wheel.next_deadline(), self.heap.next_deadline());
         self.peak = self.peak.max(self.wheel.len());
         assert!(self.wheel.storage() <= self.peak);
@@ -171,7 +172,7 @@ impl Pair {
             self.heap.collect(Time::MAX, 3, &mut theirs);
         }
         assert_eq!(ours, theirs);
-        assert!(self.heap.is_empty());
+        assert!(self.heap.len() == 0);
         assert_eq!((self.wheel.len(), self.wheel.storage()), (0, 0));
     }
 }
@@ -276,4 +277,20 @@ fn refusals_hand_back_the_token() {
     assert_eq!(wheel.register(far, 1), Err(RegisterError::DurationExceeded(1)));
     assert!(wheel.register(Time::from_nanos(7 * DAY), 2).is_ok());
     assert_eq!(wheel.register(Time::ZERO, 3), Err(RegisterError::Exhausted(3)));
+}
+
+#[test]
+fn reference_heap_keeps_the_rest_of_a_capped_group_due() {
+    let window = Duration::from_nanos(10);
+    let coalesce = Some(Coalesce { window, min_group_size: 2 });
+    let mut heap = TimerHeap::new(WheelConfig { coalesce, ..Default::default() }, Time::ZERO);
+    for deadline in [9, 10, 11] {
+        heap.register(Time::from_nanos(deadline), deadline).unwrap();
+    }
+    let mut out = Vec::new();
+    assert_eq!(heap.collect(Time::from_nanos(1), 1, &mut out), 1);
+    // Alone it would not form a group. As the rest of one it is due at the end of the window.
+    assert_eq!(heap.collect(Time::from_nanos(1), 9, &mut out), 1);
+    assert_eq!(out.iter().map(|timer| timer.token).collect::<Vec<_>>(), [9, 10]);
+    assert_eq!((heap.collect(Time::from_nanos(1), 9, &mut out), heap.len()), (0, 1));
 }
