@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: forwards to the bench crates.
 
+use serde_json::Value;
+
 use crate::Result;
-use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, output, run as sh};
 
@@ -33,7 +34,8 @@ fn clippy() -> Result {
 /// How many figures a program reports.
 fn smoke(program: &str) -> Result<usize> {
     let text = output(cargo(program).args(["--json", "--smoke"]))?;
-    match Json::parse(&text)?.len() {
+    let rows: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    match rows.as_array().map(Vec::len) {
         Some(rows) if rows > 0 => Ok(rows),
         _ => Err(format!("`cargo {program}` has no figures")),
     }

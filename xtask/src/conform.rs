@@ -1,7 +1,8 @@
 //! Runs the conformance corpus on each host through the program, as a user would.
 
+use serde_json::Value;
+
 use crate::Result;
-use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
@@ -53,13 +54,12 @@ pub(crate) fn parity(hosts: &str, place: &str) -> Result<u64> {
 
 /// How many runs of two hosts were compared, if all pairs have some and none differ.
 fn compared(text: &str, hosts: usize) -> Result<u64> {
-    let json = Json::parse(text)?;
-    let Some(Json::Array(pairs)) = json.get("pairs") else {
+    let json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Some(pairs) = json["pairs"].as_array() else {
         return Err(String::from("the report has no list `pairs`"));
     };
-    let runs: Vec<u64> =
-        pairs.iter().filter_map(|pair| pair.get("compared").and_then(Json::count)).collect();
-    let differences = json.get("differences").and_then(Json::count);
+    let runs: Vec<u64> = pairs.iter().filter_map(|pair| pair["compared"].as_u64()).collect();
+    let differences = json["differences"].as_u64();
     let all = hosts * (hosts - 1) / 2;
     let is_whole = runs.len() == pairs.len() && runs.len() == all && !runs.contains(&0);
     if is_whole && differences == Some(0) {
@@ -80,13 +80,10 @@ fn run(host: &str, may_skip: bool) -> Result<u64> {
 
 /// The number of fixtures that passed, if there are some and all that ran did.
 fn judge(text: &str, may_skip: bool) -> Result<u64> {
-    let json = Json::parse(text)?;
-    let count = |key| match json.get(key).and_then(Json::count) {
-        Some(count) => Ok(count),
-        None => Err(format!("the report has no count `{key}`")),
-    };
-    let list = |key| match json.get(key).and_then(Json::len) {
-        Some(len) => Ok(len as u64),
+    let json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let count = |key: &str| json[key].as_u64().ok_or(format!("the report has no count `{key}`"));
+    let list = |key: &str| match json[key].as_array() {
+        Some(list) => Ok(list.len() as u64),
         None => Err(format!("the report has no list `{key}`")),
     };
     let total = count("total")?;

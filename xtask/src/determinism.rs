@@ -5,9 +5,10 @@
 //! process, with another number of threads, and in debug as in release. The examples are also
 //! written in both codecs and read again.
 
+use serde_json::Value;
+
 use crate::Result;
 use crate::ci::others;
-use crate::json::Json;
 use crate::report::Verdict;
 use crate::shell::{cargo, output, partial_output};
 
@@ -76,10 +77,10 @@ fn scenarios(seeds: u64, ways: &[Way]) -> Result<u64> {
 
 /// How many runs a report is of, and what they come to.
 fn scenarios_of(text: &str) -> Result<(u64, String)> {
-    let json = Json::parse(text)?;
-    let runs = json.get("runs").and_then(Json::count).filter(|runs| *runs > 0);
-    match (runs, json.get("fingerprint")) {
-        (Some(runs), Some(Json::String(fingerprint))) => Ok((runs, fingerprint.clone())),
+    let json: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
+    let runs = json["runs"].as_u64().filter(|runs| *runs > 0);
+    match (runs, json["fingerprint"].as_str()) {
+        (Some(runs), Some(fingerprint)) => Ok((runs, String::from(fingerprint))),
         _ => Err(format!("not a report: {text}")),
     }
 }

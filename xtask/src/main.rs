@@ -12,7 +12,6 @@ mod deny;
 mod determinism;
 mod fuzz;
 mod instructions;
-mod json;
 mod loom;
 mod memory;
 mod mutants;

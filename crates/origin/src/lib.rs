@@ -9,10 +9,8 @@
 //! on time, place or user: the same of them give the same program.
 
 mod look;
-mod sha256;
 
 pub use look::emit;
-pub use sha256::sha256;
 
 /// What there is to say when a build can't know: outside a repository, or with a compiler that
 /// does not tell.

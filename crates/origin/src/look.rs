@@ -1,6 +1,8 @@
 //! Looking around while a program is built.
 
-use crate::{UNKNOWN, sha256};
+use crate::UNKNOWN;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -36,6 +38,15 @@ pub fn emit() -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the SHA-256 of the bytes in hexadecimal.
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string does not fail.
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// The nearest lockfile: that of the workspace, or of an installed package.
 fn lockfile(package: &Path) -> Option<PathBuf> {
     package.ancestors().map(|folder| folder.join("Cargo.lock")).find(|path| path.is_file())
@@ -68,6 +79,12 @@ mod tests {
         assert_eq!(field(text, "commit-hash"), "abc");
         assert_eq!(field(text, "commit"), UNKNOWN);
         assert_eq!(field("", "host"), UNKNOWN);
+    }
+
+    #[test]
+    fn sha256_is_lower_case_hexadecimal() {
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(b"abc"), hash);
     }
 
     #[test]
