@@ -13,7 +13,8 @@
 #[cfg(feature = "lab")]
 pub use on::{
     Access, AccessKind, EVERYTHING, Inspected, begin, begin_run, begin_same, end, end_unnoted,
-    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread, point,
+    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread, named_after,
+    point,
     set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
@@ -459,6 +460,23 @@ mod on {
             poll.on.set(false);
             poll.made.get()
         })
+    }
+
+    /// Runs a part of the program that runs outside of polls, so that what it makes is named as if
+    /// the task `path` had made it.
+    pub fn named_after<R>(path: u64, f: impl FnOnce() -> R) -> R {
+        /// Ends the poll, also if `f` panics.
+        struct End;
+
+        impl Drop for End {
+            fn drop(&mut self) {
+                end_unnoted();
+            }
+        }
+
+        begin(path, 0, false);
+        let _end = End;
+        f()
     }
 
     /// A step of the poll is over of which nobody wanted to know what it touched, and the next one

@@ -226,6 +226,7 @@ impl SimSocket {
 
 impl Drop for SimSocket {
     fn drop(&mut self) {
+        let _after = footprint::operation();
         let _ = self.with(|network, id| {
             network.close(id);
             Ok(())
@@ -344,6 +345,7 @@ impl Socket for SimSocket {
     }
 
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let _after = footprint::operation();
         self.with(|network, id| network.shutdown(id, how))
     }
 

@@ -1,6 +1,6 @@
 //! Reduction against full search: the same classes of runs, with sockets in them.
 
-use asx_lab::{Grain, How, check};
+use asx_lab::{Grain, How, Kind, check};
 use asx_net::{Cx, TcpListener, TcpStream, UdpSocket, io};
 use asx_runtime::Scope;
 use asx_runtime::time::DurationExt as _;
@@ -152,4 +152,31 @@ fn datagrams_race_for_a_socket() {
         }
         Ok(())
     });
+}
+
+/// Between two closes of one poll another task can run.
+#[test]
+fn closes_in_one_poll_are_told_apart() {
+    let program = async |cx: Cx| {
+        let first = TcpListener::bind(&cx, "127.0.0.1:1001").await?;
+        let second = TcpListener::bind(&cx, "127.0.0.1:1002").await?;
+        cx.scope(async |s: Scope<io::Error>| {
+            s.spawn(async move |_: Cx| {
+                drop(first);
+                drop(second);
+                Ok(())
+            });
+            s.spawn(async move |cx: Cx| {
+                if TcpListener::bind(&cx, "127.0.0.1:1001").await.is_ok() {
+                    TcpListener::bind(&cx, "127.0.0.1:1002").await?;
+                }
+                Ok(())
+            });
+            Ok(())
+        })
+        .await
+    };
+    let report = check(program).run();
+    let found = report.failure.unwrap_or_else(|| panic!("the second port was never in use"));
+    assert_eq!(found.failure.finding.kind, Kind::Error, "{found}");
 }

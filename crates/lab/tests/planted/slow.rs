@@ -5,7 +5,7 @@ use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use asx_lab::check;
+use asx_lab::{Grain, How, check};
 use asx_runtime::{Cancelled, Cx, Scope, channel};
 
 use super::planted;
@@ -180,4 +180,26 @@ fn a_grace_period_is_met_with_a_late_clock() {
     assert!(report.failure.is_none(), "{report}");
     let found = check(long_cleanup::<true>).late_clocks().run().failure.expect("an overrun");
     assert_eq!(found.failure.finding.kind, asx_lab::Kind::Overrun, "{found}");
+}
+
+/// A task that needs nearly all polls of a run to stop is not out of time, because its grace period
+/// passes in small parts.
+#[test]
+fn a_grace_period_is_met_in_many_polls() {
+    let program = async |cx: Cx| {
+        cx.scope(async |s: Scope<Cancelled>| {
+            s.spawn(async |cx: Cx| {
+                cx.cancelled().await;
+                for _ in 0..9_000 {
+                    cx.yield_now().await;
+                }
+                Ok(())
+            });
+            s.stop_within(Duration::from_secs(10));
+            Ok(())
+        })
+        .await
+    };
+    let report = check(program).how(How::Random).grain(Grain::Poll).runs(4).run();
+    assert!(report.failure.is_none(), "{report}");
 }

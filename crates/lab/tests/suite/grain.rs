@@ -229,6 +229,7 @@ mod unseen {
     use std::sync::atomic::AtomicUsize;
 
     use asx::Cx;
+    use asx::channel::TrySendError;
     use asx::lab::{How, Report};
     use asx::sync::Semaphore;
 
@@ -356,6 +357,23 @@ mod unseen {
         assert!(report.to_string().contains("not std locks or atomics"), "{report}");
         let report = check(in_a_static).transparent().run();
         assert!(report.proof.is_some(), "{report}");
+    }
+
+    /// A channel that the body makes before it returns its future is shared state.
+    #[test]
+    fn a_channel_made_outside_of_polls_is_seen() {
+        let program = |cx: Cx| {
+            let (tx, mut rx) = asx::channel::bounded::<u32>(1);
+            async move {
+                let send = async move |_: Cx| {
+                    assert_ne!(tx.try_send(1).err(), Some(TrySendError::Full(1)))
+                };
+                let receive = async move |_: Cx| assert_ne!(rx.try_recv().ok(), Some(2));
+                both(&cx, send, receive).await;
+            }
+        };
+        let report = check(program).run();
+        assert!(report.proof.is_some() && !report.nothing_shared, "{report}");
     }
 
     /// A task that runs alone shares nothing with others.
