@@ -30,6 +30,24 @@ pub(crate) fn fmt() -> Result {
 /// The benchmark crates, whose peers take longer to build than all of asx.
 pub(crate) const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
 
+/// Crates that are tested alone, as users get them. Together with other crates they would be built
+/// with the lab's instrumentation.
+const ALONE: [&str; 2] = ["asx-native", "asx-net"];
+
+/// Returns the arguments of cargo that select [`ALONE`].
+pub(crate) fn alone() -> String {
+    format!("{} --all-features", ALONE.map(|name| format!("-p {name}")).join(" "))
+}
+
+/// Returns the arguments of cargo that select the other crates.
+///
+/// The selection decides which features are built. A command that runs one test or program of these
+/// crates therefore selects all of them and reuses the build.
+pub(crate) fn others() -> String {
+    let alone = ALONE.map(|name| format!("--exclude {name}")).join(" ");
+    format!("--workspace {NO_BENCHES} {alone} --all-features")
+}
+
 /// The lints with all features, as errors. The section `bench` checks the benchmark crates.
 pub(crate) fn clippy() -> Result {
     let which = format!("--workspace {NO_BENCHES} --all-targets --all-features");

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::check::NO_BENCHES;
+use crate::check::{NO_BENCHES, alone, others};
 use crate::report::{Report, Verdict};
 use crate::shell::{cargo, run as sh, set_prefix};
 use crate::{
@@ -178,23 +178,6 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
         return Err(format!("no section `{name}`; sections: {}\n{USAGE}", known.join(", ")));
     }
     Ok(SECTIONS.iter().filter(|section| names.contains(&section.name)).collect())
-}
-
-/// The crates that are tested alone, as users get them. Beside other crates, they would be built
-/// with the lab's instrumentation.
-const ALONE: [&str; 2] = ["asx-native", "asx-net"];
-
-/// The arguments of cargo that select [`ALONE`].
-pub(crate) fn alone() -> String {
-    format!("{} --all-features", ALONE.map(|name| format!("-p {name}")).join(" "))
-}
-
-/// The arguments of cargo that select the other crates. Commands that run one test or program of
-/// these select all of them, because the selection decides the features: the same selection needs
-/// no second build.
-pub(crate) fn others() -> String {
-    let alone = ALONE.map(|name| format!("--exclude {name}")).join(" ");
-    format!("--workspace {NO_BENCHES} {alone} --all-features")
 }
 
 /// Every test of every crate, with all features. The section `grains` runs the random programs,

@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use crate::Result;
-use crate::ci::others;
+use crate::check::others;
 use crate::report::Verdict;
 use crate::shell::{cargo, output, partial_output};
 

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use crate::ci::alone;
+use crate::check::alone;
 use crate::nightly::{NO_NIGHTLY, has_nightly};
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir, works};

@@ -32,13 +32,6 @@ pub(crate) fn encode(config: &Settings, setup: Option<&DeValue<'_>>) -> String {
     text
 }
 
-/// The id of a run from an encoded state under a seed.
-pub(crate) fn id(initial: &str, seed: u64) -> u64 {
-    let mut digest = Digest::new();
-    digest.bytes(initial.as_bytes()).word(seed);
-    digest.value()
-}
-
 /// The digest of the canonical scenario. `initial` is its encoded initial state.
 pub(crate) fn scenario_digest(
     id: &str,

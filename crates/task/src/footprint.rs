@@ -13,9 +13,8 @@
 #[cfg(feature = "lab")]
 pub use on::{
     Access, AccessKind, EVERYTHING, Inspected, begin, begin_run, begin_same, end, end_unnoted,
-    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread, named_after,
-    point,
-    set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
+    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread,
+    named_after, point, set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
 };
 #[cfg(feature = "lab")]
 pub(crate) use on::{inspect, is_on, neutrally, observes, pends, read_numbers, set_pause, yields};

@@ -2,7 +2,7 @@
 
 use super::build::{Build, Built, SONAME, install_from, library, sources};
 use super::{abuse, answers, panics, sizes};
-use crate::ci::others;
+use crate::check::others;
 use crate::shell::{cargo, command, output, root, run as sh, target_dir, works};
 use crate::{Result, apt};
 use std::fs;

@@ -1,8 +1,8 @@
-//! What may depend on what: crates on crates, and the modules of a crate on each other.
+//! Which crates and modules may depend on each other.
 
-use super::source::{Source, Token};
-use super::{File, Findings, Tree};
-use std::collections::{BTreeMap, BTreeSet};
+use super::imports::Imports;
+use super::source::Token;
+use super::{Findings, Tree};
 
 /// Each crate of ours, and those of ours that it depends on. A crate depends only on crates above
 /// it, so that there is no cycle. What is needed for tests alone is free.
@@ -56,8 +56,15 @@ const CRATES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// As many modules may depend on each other in a circle.
-const MOST: usize = 4;
+/// The largest allowed import cycle of top modules.
+const MOST_MODULES: usize = 4;
+
+/// The largest allowed import cycle of files, without a file's imports of its own ancestors and
+/// descendants.
+const MOST_FILES: usize = 8;
+
+/// Crates with a larger cycle of files. The numbers may only go down.
+const LARGER_CYCLES: &[(&str, usize)] = &[];
 
 /// Crates depend only on what is listed, and everything listed is needed.
 pub(super) fn crates(tree: &Tree, findings: &mut Findings) {
@@ -114,104 +121,63 @@ fn manifest(text: &str) -> Option<(String, Vec<(usize, String)>)> {
     Some((name?, dependencies))
 }
 
-/// No large circles among the top modules of a crate.
+/// No large import cycles among the top modules and the files of a crate.
 pub(super) fn cycles(tree: &Tree, findings: &mut Findings) {
     for root in &tree.files {
         let folder = root.path.strip_suffix("lib.rs").or_else(|| root.path.strip_suffix("main.rs"));
         let Some(folder) = folder.filter(|folder| is_source_folder(folder)) else { continue };
-        let graph = Graph::new(tree, root, folder);
-        let largest = graph.circles().into_iter().max_by_key(Vec::len).unwrap_or_default();
-        if largest.len() > MOST {
-            let what = format!(
-                "{} modules depend on each other, {MOST} may: {}",
-                largest.len(),
-                largest.join(", ")
-            );
+        let imports = match Imports::read(tree, root, folder) {
+            Ok(imports) => imports,
+            Err(error) => {
+                findings.add(root, 1, error);
+                continue;
+            }
+        };
+        let modules = imports.between_top_modules().cycles();
+        if let Some(largest) = modules.first().filter(|largest| largest.len() > MOST_MODULES) {
+            let names = largest.join(", ");
+            let count = largest.len();
+            let what = format!("{count} modules import each other, {MOST_MODULES} may: {names}");
+            findings.add(root, 1, what);
+        }
+        let files = imports.between_files().cycles();
+        let largest = files.first().map_or(0, Vec::len);
+        let known = LARGER_CYCLES.iter().find(|(crate_root, _)| *crate_root == root.path);
+        let allowed = known.map_or(MOST_FILES, |(_, count)| *count);
+        if largest > allowed {
+            let names: Vec<&str> =
+                files[0].iter().filter_map(|file| file.strip_prefix(folder)).collect();
+            let names = names.join(", ");
+            let what = format!("{largest} files import each other, {allowed} may: {names}");
+            findings.add(root, 1, what);
+        }
+        if known.is_some() && largest < allowed {
+            let what =
+                format!("the largest import cycle has {largest} files now: update the table");
             findings.add(root, 1, what);
         }
     }
 }
 
+/// `cargo xtask tidy --cycles`: prints the largest import cycle of files of each crate, with its
+/// edges.
+pub(super) fn print_cycles(tree: &Tree) -> crate::Result {
+    for root in &tree.files {
+        let folder = root.path.strip_suffix("lib.rs").or_else(|| root.path.strip_suffix("main.rs"));
+        let Some(folder) = folder.filter(|folder| is_source_folder(folder)) else { continue };
+        let graph = Imports::read(tree, root, folder)?.between_files();
+        let Some(largest) = graph.cycles().into_iter().next() else { continue };
+        println!("{}: {} files", root.path, largest.len());
+        let inside = |file: &str| file.strip_prefix(folder).unwrap_or(file).to_owned();
+        for (from, to) in graph.edges_within(&largest) {
+            println!("  {} -> {}", inside(&from), inside(&to));
+        }
+    }
+    Ok(())
+}
+
 fn is_source_folder(folder: &str) -> bool {
     folder.ends_with("/src/") && (folder.starts_with("crates/") || folder.starts_with("xtask/"))
-}
-
-/// Who uses whom among the top modules of a crate, outside of tests.
-struct Graph {
-    uses: BTreeMap<String, BTreeSet<String>>,
-}
-
-impl Graph {
-    fn new(tree: &Tree, root: &File, folder: &str) -> Graph {
-        let tests = test_files(tree, folder);
-        let own = |file: &&File| {
-            file.path.starts_with(folder)
-                && file.path != root.path
-                && !tests.iter().any(|test| is_of(&file.path, test))
-        };
-        let files: Vec<&File> = tree.files.iter().filter(own).collect();
-        let mut uses = BTreeMap::new();
-        for file in &files {
-            if let Some((module, _)) = place(&file.path[folder.len()..]) {
-                uses.insert(module.to_owned(), BTreeSet::new());
-            }
-        }
-        let names = exported(root, &uses);
-        for file in files {
-            let Some(source) = &file.source else { continue };
-            let Some((module, depth)) = place(&file.path[folder.len()..]) else { continue };
-            for used in names_of_root(source, depth) {
-                let used = names.get(&used).unwrap_or(&used);
-                if used != module
-                    && uses.contains_key(used)
-                    && let Some(from) = uses.get_mut(module)
-                {
-                    from.insert(used.clone());
-                }
-            }
-        }
-        Graph { uses }
-    }
-
-    /// Modules that use each other, directly or not: each group of two or more.
-    fn circles(&self) -> Vec<Vec<String>> {
-        let reach: BTreeMap<&String, BTreeSet<&String>> =
-            self.uses.keys().map(|from| (from, self.reached(from))).collect();
-        let mut circles: Vec<Vec<String>> = Vec::new();
-        for (from, to) in &reach {
-            let circle: Vec<String> = (to.iter())
-                .filter(|to| reach[*to].contains(from))
-                .map(|to| (*to).clone())
-                .collect();
-            if circle.len() > 1 && !circles.contains(&circle) {
-                circles.push(circle);
-            }
-        }
-        circles
-    }
-
-    /// What a module uses, directly or not; itself if it is in a circle.
-    fn reached<'a>(&'a self, from: &'a String) -> BTreeSet<&'a String> {
-        let mut reached = BTreeSet::new();
-        let mut waiting = vec![from];
-        while let Some(module) = waiting.pop() {
-            for used in &self.uses[module] {
-                if reached.insert(used) {
-                    waiting.push(used);
-                }
-            }
-        }
-        reached
-    }
-}
-
-/// The top module that a file belongs to, and how many modules deep it is. Programs are none.
-fn place(inside: &str) -> Option<(&str, usize)> {
-    let path = inside.strip_suffix(".rs")?;
-    let path = path.strip_suffix("/mod").unwrap_or(path);
-    let mut parts = path.split('/');
-    let module = parts.next()?;
-    (module != "bin" && module != "main" && module != "lib").then_some((module, 1 + parts.count()))
 }
 
 /// Whether a file is that of a module, or below it: `base` is the path without `.rs`.
@@ -242,108 +208,17 @@ pub(super) fn test_files(tree: &Tree, folder: &str) -> Vec<String> {
     tests
 }
 
-/// What the root calls by a shorter name: the module each name is from.
-fn exported(root: &File, modules: &BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    let Some(source) = &root.source else { return names };
-    let tokens = source.tokens();
-    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.text == "use") {
-        let mut from = at + 1;
-        if tokens.get(from).is_some_and(|token| matches!(token.text, "self" | "crate")) {
-            from += 3;
-        }
-        let Some(module) = tokens.get(from).filter(|token| modules.contains_key(token.text)) else {
-            continue;
-        };
-        for token in tokens[from + 1..].iter().take_while(|token| token.text != ";") {
-            names.insert(token.text.to_owned(), module.text.to_owned());
-        }
-    }
-    // A module is what its own name says.
-    names.retain(|name, _| !modules.contains_key(name));
-    names
-}
-
-/// The names of the crate's root that a file uses, outside of tests: after `crate::`, and after as
-/// many `super::` as lead there.
-fn names_of_root(source: &Source, depth: usize) -> Vec<String> {
-    let tokens = source.tokens();
-    let text = |at: usize| tokens.get(at).map_or("", |token: &Token<'_>| token.text);
-    let is_path = |at: usize| text(at) == ":" && text(at + 1) == ":";
-    let mut names = Vec::new();
-    // Modules inside the file that are open here, by the depth of their braces.
-    let mut inside: Vec<usize> = Vec::new();
-    let mut braces = 0;
-    let mut at = 0;
-    while at < tokens.len() {
-        match text(at) {
-            "{" => braces += 1,
-            "}" => {
-                inside.retain(|opened| *opened != braces);
-                braces -= 1;
-            }
-            "mod" if text(at + 2) == "{" => inside.push(braces + 1),
-            _ => {}
-        }
-        let mut next = at;
-        let mut up = 0;
-        if text(at) == "crate" && is_path(at + 1) {
-            up = depth + inside.len();
-            next = at + 3;
-        }
-        while up < depth + inside.len() && text(next) == "super" && is_path(next + 1) {
-            up += 1;
-            next += 3;
-        }
-        let leads = next > at && up == depth + inside.len();
-        if leads && !source.is_test(source.line(tokens[at].at)) {
-            names.extend(first_names(&tokens, next));
-        }
-        at = next.max(at + 1);
-    }
-    names
-}
-
-/// The name at this place of a path, or the first name of each path in the group that is there.
-fn first_names(tokens: &[Token<'_>], at: usize) -> Vec<String> {
-    let Some(first) = tokens.get(at) else { return Vec::new() };
-    if first.text != "{" {
-        return vec![first.text.to_owned()];
-    }
-    let mut names = Vec::new();
-    let mut depth = 0;
-    let mut begins = false;
-    for token in &tokens[at..] {
-        match token.text {
-            "{" => {
-                depth += 1;
-                begins = depth == 1;
-            }
-            "}" => depth -= 1,
-            "," => begins = depth == 1,
-            name => {
-                if std::mem::take(&mut begins) {
-                    names.push(name.to_owned());
-                }
-            }
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::File;
     use super::super::tests::findings;
     use super::*;
 
-    fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    fn imports(files: &[(&str, &str)]) -> Imports {
         let files: Vec<File> = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let tree = Tree { files };
         let root = tree.get("crates/a/src/lib.rs").unwrap();
-        Graph::new(&tree, root, "crates/a/src/").circles()
+        Imports::read(&tree, root, "crates/a/src/").unwrap()
     }
 
     #[test]
@@ -391,19 +266,22 @@ mod tests {
     }
 
     #[test]
-    fn modules_that_use_each_other_are_a_circle_however_they_say_so() {
+    fn imports_are_found_in_every_form() {
         let uses_b = [
             "use crate::b;\n",
             "use crate::{c, b::X};\n",
             "use super::b::X;\n",
+            "use super::*; fn f(_: b::X) {}\n",
             "fn f() { crate::b::f() }\n",
             "use crate::Name;\n",
+            "use crate::Other as Renamed;\n",
             "mod inner { use super::super::b; }\n",
             "macro_rules! m { () => { $crate::b::f() }; }\n",
+            "fn f() { println!(\"{}\", crate::b::f()) }\n",
         ];
         for text in uses_b {
-            let found = circles(&[
-                ("crates/a/src/lib.rs", "mod a; mod b; mod c; pub use b::{Name, Other};\n"),
+            let found = imports(&[
+                ("crates/a/src/lib.rs", "mod a; mod b; mod c; pub use b::{Name, deep::Other};\n"),
                 ("crates/a/src/a.rs", text),
                 ("crates/a/src/b/mod.rs", "mod deep;\n"),
                 ("crates/a/src/b/deep.rs", "use super::super::a;\n"),
@@ -411,13 +289,13 @@ mod tests {
             ]);
             let expected: &[&str] =
                 if text.contains("{c") { &["a", "b", "c"] } else { &["a", "b"] };
-            assert_eq!(found, [expected], "{text}");
+            assert_eq!(found.between_top_modules().cycles(), [expected], "{text}");
         }
     }
 
     #[test]
-    fn what_only_tests_or_comments_say_is_no_use() {
-        let found = circles(&[
+    fn imports_of_tests_and_names_in_comments_do_not_count() {
+        let found = imports(&[
             ("crates/a/src/lib.rs", "mod a; mod b; #[cfg(test)] mod t;\n"),
             (
                 "crates/a/src/a.rs",
@@ -429,25 +307,47 @@ mod tests {
             ("crates/a/src/b/tests.rs", "use crate::a;\n"),
             ("crates/a/src/t.rs", "use crate::b;\n"),
         ]);
-        assert_eq!(found, [[""; 0]; 0]);
+        assert!(found.between_top_modules().cycles().is_empty());
+        assert!(found.between_files().cycles().is_empty());
     }
 
     #[test]
-    fn circles_that_are_too_large_are_found() {
-        let ring = |count: usize| {
+    fn a_name_leads_to_the_file_that_defines_it_and_ancestors_do_not_count() {
+        let found = imports(&[
+            ("crates/a/src/lib.rs", "mod a; mod b;\n"),
+            ("crates/a/src/a.rs", "mod one; mod two; pub use one::One; use two::Two;\n"),
+            ("crates/a/src/a/one.rs", "use super::Two;\n"),
+            ("crates/a/src/a/two.rs", "use super::One; use crate::b::B;\n"),
+            ("crates/a/src/b.rs", "use crate::a::Other;\n"),
+        ]);
+        let cycles = found.between_files().cycles();
+        assert_eq!(cycles, [["crates/a/src/a/one.rs", "crates/a/src/a/two.rs"]]);
+    }
+
+    #[test]
+    fn cycles_that_are_too_large_are_found() {
+        let ring = |count: usize, folder: &str| {
             let mods: String = (0..count).map(|n| format!("mod m{n};\n")).collect();
-            let mut files = vec![(String::from("crates/a/src/lib.rs"), mods)];
-            files.extend((0..count).map(|n| {
+            let root = match folder {
+                "" => vec![(String::from("crates/a/src/lib.rs"), mods)],
+                _ => vec![
+                    (String::from("crates/a/src/lib.rs"), String::from("mod x;\n")),
+                    (String::from("crates/a/src/x/mod.rs"), mods),
+                ],
+            };
+            let files = (0..count).map(|n| {
                 let next = (n + 1) % count;
-                (format!("crates/a/src/m{n}.rs"), format!("use crate::m{next};\n"))
-            }));
-            files
+                (format!("crates/a/src/{folder}m{n}.rs"), format!("use super::m{next};\n"))
+            });
+            root.into_iter().chain(files).collect::<Vec<_>>()
         };
-        for count in [2, MOST, MOST + 1] {
-            let files = ring(count);
-            let files: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
-            let found = findings(cycles, &files);
-            assert_eq!(found.len(), usize::from(count > MOST), "{found:?}");
+        for (folder, most) in [("", MOST_MODULES), ("x/", MOST_FILES)] {
+            for count in [2, most, most + 1] {
+                let files = ring(count, folder);
+                let files: Vec<_> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
+                let found = findings(cycles, &files);
+                assert_eq!(found.len(), usize::from(count > most), "{found:?}");
+            }
         }
     }
 }

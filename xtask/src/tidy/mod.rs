@@ -9,6 +9,7 @@ mod architecture;
 mod banned;
 mod examples;
 mod futures;
+mod imports;
 mod layout;
 pub(crate) mod lines;
 mod links;
@@ -61,6 +62,7 @@ const SKIPPED: [&str; 8] = [
 pub(crate) fn run(args: &[String]) -> Result {
     match args {
         [] => check(),
+        [option] if option == "--cycles" => architecture::print_cycles(&load(shell::root())?),
         [root] => check_tree(Path::new(root)),
         _ => Err(String::from("one directory at most")),
     }

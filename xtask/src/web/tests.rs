@@ -1,7 +1,7 @@
 //! Running scripts that drive a headless browser; they clean up after themselves.
 
 use super::{chain, dist, home, serve};
-use crate::ci::others;
+use crate::check::others;
 use crate::shell::{cargo, command, output, root, run as sh, works};
 use crate::{Result, apt, conform};
 

@@ -10,13 +10,14 @@ mod node;
 mod ops;
 mod reading;
 mod results;
+mod span;
 pub mod suggest;
 pub(crate) mod words;
 
-pub(crate) use node::span;
 pub(crate) use ops::made;
 pub use ops::op_names;
 pub use reading::SchemaError;
+pub(crate) use span::span;
 
 use crate::scenario::{Definition, Expect, Name, Scenario, Settings, expand};
 use crate::snapshot;

@@ -13,6 +13,7 @@ use crate::parse::words::{self, Word};
 use crate::pattern::Pattern;
 use crate::value::Value;
 use asx_kernel::cancel::Kind;
+use asx_kernel::digest::Digest;
 use asx_kernel::lanes::Suggestion;
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::outcome::Severity;
@@ -78,7 +79,9 @@ pub struct Scenario {
 impl Scenario {
     /// The id of the state that a run under this seed begins with.
     pub fn snapshot_id(&self, seed: u64) -> u64 {
-        crate::snapshot::id(&self.initial, seed)
+        let mut digest = Digest::new();
+        digest.bytes(self.initial.as_bytes()).word(seed);
+        digest.value()
     }
 
     /// Calls `look` for every op: of `setup`, `steps` and all bodies, nested ones included.

@@ -25,6 +25,7 @@
 pub mod broadcast;
 mod closed;
 mod error;
+mod items;
 mod line;
 mod looks;
 #[cfg(all(test, loom))]
@@ -35,6 +36,8 @@ mod permit;
 mod receiver;
 mod recv;
 mod reserve;
+#[cfg(not(loom))]
+mod scoped;
 mod sender;
 pub mod session;
 mod shared;
@@ -61,9 +64,9 @@ pub use permit::{OwnedPermit, Permit, Permits};
 pub use receiver::Receiver;
 pub use recv::{Next, Recv, RecvMany};
 pub use reserve::{NextPermit, Reserve, ReserveMany, ReserveOwned, Sending};
-pub use sender::{Sender, WeakSender};
 #[cfg(not(loom))]
-pub use tag::ChannelExt;
+pub use scoped::ChannelExt;
+pub use sender::{Sender, WeakSender};
 #[doc(inline)]
 pub use unbounded::unbounded;
 #[doc(inline)]

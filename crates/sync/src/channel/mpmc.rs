@@ -15,19 +15,19 @@ use std::task::{Context, Poll, ready};
 
 use asx_kernel::channel::TryRecvError;
 use asx_task::backtrace::{Endpoint, Side, Thing};
-use asx_task::footprint::{self, Object};
+use asx_task::footprint;
 use asx_task::operation::{Wait, guard};
-use asx_task::waits::Key;
 use asx_task::{CancelSafe, Cx};
 
+use super::items::Items;
 use super::recv::take_many;
 use super::shared::Shared;
 use super::unbounded::UnboundedSender;
 use super::{RecvError, Sender, ZeroCapacity};
 use crate::prim::Arc;
-use crate::prim::atomic::{AtomicUsize, Ordering};
+use crate::prim::atomic::Ordering;
 use crate::sync::claim::{Claim, HasPool, Held, RegionRef, Step};
-use crate::sync::pool::{MAX, Pool, Refusal};
+use crate::sync::pool::{Pool, Refusal};
 
 /// A channel with room for `capacity` messages, permits included, and any number of receivers.
 ///
@@ -85,43 +85,6 @@ pub fn try_mpmc<T>(capacity: usize) -> Result<(Sender<T>, SharedReceiver<T>), Ze
 pub fn unbounded<T>() -> (UnboundedSender<T>, SharedReceiver<T>) {
     let shared = Shared::of(usize::MAX, Some(Items::new())).expect("the capacity is not 0");
     (UnboundedSender::new(shared.clone()), SharedReceiver::new(shared))
-}
-
-/// The part of the pool's object that stands for the number of receivers.
-const RECEIVERS: u64 = 1;
-
-/// What the receivers have in common: how many messages there are, and how many receivers.
-pub(super) struct Items {
-    pool: Pool,
-    receivers: AtomicUsize,
-}
-
-impl Items {
-    #[track_caller]
-    fn new() -> Box<Items> {
-        Box::new(Items { pool: Pool::new(0, MAX), receivers: AtomicUsize::new(1) })
-    }
-
-    /// What its messages are waited for under.
-    #[inline(always)]
-    pub(super) fn key(&self) -> Key {
-        Key::of_pool(&self.pool)
-    }
-
-    /// The object that stands for the number of receivers.
-    fn receivers_object(&self) -> Object {
-        self.pool.object().part(RECEIVERS)
-    }
-
-    /// There is a message more.
-    pub(super) fn add_one(&self) {
-        self.pool.give(1);
-    }
-
-    /// No message will come any more: whoever waits looks for one that is left.
-    pub(super) fn end(&self) {
-        self.pool.close();
-    }
 }
 
 impl<T> HasPool for Shared<T> {

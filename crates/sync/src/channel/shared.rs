@@ -23,8 +23,8 @@ use asx_task::operation::{SpinLock, guard, is_task_waker};
 use asx_task::waits::{self, Key};
 
 use super::Disconnected;
+use super::items::Items;
 use super::line::{self, Line, Place};
-use super::mpmc::Items;
 use super::tag::Tag;
 use crate::prim::Arc;
 

@@ -236,30 +236,3 @@ pub(crate) fn tagged<T: Send + 'static>(
     }
     Ok(shared)
 }
-
-/// Channels of a scope, made by its context.
-#[cfg(not(loom))]
-pub trait ChannelExt {
-    /// A [`bounded`](super::bounded()) channel of the innermost scope around the caller: when the
-    /// scope closes, after its finalizers, the channel is closed on both sides, and permits that
-    /// are still out are aborted.
-    ///
-    /// Fails if the capacity is 0, if the scope is closing, or if there are too many channels.
-    fn channel<T: Send + 'static>(
-        &self,
-        capacity: usize,
-    ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError>;
-}
-
-#[cfg(not(loom))]
-impl ChannelExt for asx_task::Cx {
-    #[cfg_attr(feature = "lab", track_caller)]
-    fn channel<T: Send + 'static>(
-        &self,
-        capacity: usize,
-    ) -> Result<(super::Sender<T>, super::Receiver<T>), super::ChannelError> {
-        let shared = tagged(capacity, || ChannelRecord::in_scope(self, capacity));
-        let shared = shared.map_err(super::ChannelError::new)?;
-        Ok((super::Sender::new(shared.clone()), super::Receiver::new(shared)))
-    }
-}
