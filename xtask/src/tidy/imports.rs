@@ -28,12 +28,14 @@ struct Module {
     file: String,
     /// Names that `use` items bring into scope, with the path each stands for.
     names: BTreeMap<String, Vec<String>>,
+    /// Modules that the module imports with a glob.
+    globs: Vec<Vec<String>>,
     /// Every path in the module's own code.
     paths: Vec<Vec<String>>,
 }
 
 impl Imports {
-    /// Reads the crate whose root is `root`; `folder` is its source folder and ends with `/`.
+    /// Reads the crate with the root file `root`. `folder` is its source folder and ends with `/`.
     ///
     /// # Errors
     ///
@@ -75,12 +77,12 @@ impl Imports {
                 other => found.visit_item(other),
             }
         }
-        let module = Module { file: file.path.clone(), names: found.names, paths: found.paths };
-        // A module with one file per platform is compiled with one of them.
-        let known = self.modules.entry(path).or_default();
-        known.file.clone_from(&module.file);
-        known.names.extend(module.names);
-        known.paths.extend(module.paths);
+        // A module with one file per platform has several files, and is compiled with one of them.
+        let module = self.modules.entry(path).or_default();
+        module.file.clone_from(&file.path);
+        module.names.extend(found.names);
+        module.globs.extend(found.globs);
+        module.paths.extend(found.paths);
         Ok(())
     }
 
@@ -113,12 +115,12 @@ impl Imports {
         }
     }
 
-    /// Which files use which, without a file's use of its own ancestors and descendants.
+    /// Returns the graph of files. A module that uses its ancestor or descendant adds no edge.
     pub(super) fn between_files(&self) -> Graph {
         self.graph(|module| Some(&module.1.file), |from, to| !is_related(from, to))
     }
 
-    /// Which top modules use which.
+    /// Returns the graph of top modules.
     pub(super) fn between_top_modules(&self) -> Graph {
         self.graph(|module| module.0.first(), |_, _| true)
     }
@@ -151,12 +153,14 @@ impl Imports {
         match path.first()?.as_str() {
             "crate" => at.clear(),
             "self" | "super" => {}
+            first if self.defines(from, first) => {}
             first => {
-                let module = self.modules.get(from)?;
-                let is_child = self.modules.contains_key(&[from, &[first.to_owned()]].concat());
-                if !is_child && !module.names.contains_key(first) {
-                    return None;
-                }
+                // Globs of other crates are left out: resolving them here would recurse forever.
+                let globs = self.modules.get(from)?.globs.iter();
+                let globs = globs.filter(|glob| self.is_local(from, glob));
+                let mut modules = globs.filter_map(|glob| self.resolve(from, glob));
+                let source = modules.find(|module| *module != from && self.defines(module, first));
+                at.clone_from(source?);
             }
         }
         // Bounded: `use` items can refer to each other in a circle.
@@ -187,6 +191,12 @@ impl Imports {
             }
         }
         self.modules.get_key_value(&at).map(|(path, _)| path)
+    }
+
+    /// Whether a module has a child or a `use` item of this name.
+    fn defines(&self, module: &[String], name: &str) -> bool {
+        let is_child = self.modules.contains_key(&[module, &[name.to_owned()]].concat());
+        is_child || self.modules.get(module).is_some_and(|module| module.names.contains_key(name))
     }
 
     /// Whether a path of a `use` item leads into this crate.
@@ -254,6 +264,7 @@ impl Graph {
 #[derive(Default)]
 struct Collector {
     names: BTreeMap<String, Vec<String>>,
+    globs: Vec<Vec<String>>,
     paths: Vec<Vec<String>>,
 }
 
@@ -271,7 +282,10 @@ impl Collector {
                 self.add_name(name.rename.to_string(), prefix.to_vec());
             }
             UseTree::Rename(name) => self.add_name(name.rename.to_string(), with(&name.ident)),
-            UseTree::Glob(_) => self.paths.push(prefix.to_vec()),
+            UseTree::Glob(_) => {
+                self.paths.push(prefix.to_vec());
+                self.globs.push(prefix.to_vec());
+            }
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_use(prefix, tree)),
         }
     }
