@@ -64,7 +64,9 @@ pub(crate) fn tsan_section(seconds: u32) -> Verdict {
 }
 
 /// Tests of the task core and what is beside it: where the `unsafe` blocks are.
-const CORE: &str = "task::cell:: cancel::wakers:: region::grace:: task::cx:: blocking:: combine::";
+const CORE: &str = "task::cell:: cancel::wakers:: region::grace:: task::cx:: blocking::";
+/// Of the combinators.
+const COMBINATORS: &str = "combine::";
 /// Of the channels.
 const CHANNELS: &str = "channel::line channel::oneshot";
 /// Those of them with threads, which are run with several seeds: each is another schedule.
@@ -81,7 +83,8 @@ pub(crate) fn miri(args: &[String]) -> Result {
         [] => {
             interpret("asx-task", CORE, "")?;
             interpret("asx-task", SCHEDULES, SEEDS)?;
-            interpret("asx-sync", CHANNELS, "")
+            interpret("asx-sync", CHANNELS, "")?;
+            interpret("asx-runtime", COMBINATORS, "")
         }
         filters => interpret("asx-task", &filters.join(" "), ""),
     }

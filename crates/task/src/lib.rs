@@ -1,5 +1,5 @@
-//! Tasks and what they live in, whatever the host: contexts, regions, scopes, cancels, combinators,
-//! time, and the seam to the host.
+//! Tasks and everything they need on every host: contexts, regions, scopes, cancels, time, and the
+//! interface to the host.
 //!
 //! Every law (who may step where, who wakes, who goes next) is a call into `asx-kernel`; this crate
 //! adds what makes it usable from several threads: cells, short locks, wakers and futures. What is
@@ -24,7 +24,8 @@ mod cancel_safe;
 mod cancelled;
 mod channel_record;
 mod collect;
-mod combine;
+#[doc(hidden)]
+pub mod combinator;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 mod core;
 mod dump;
@@ -88,14 +89,6 @@ pub use abandon::AbandonOnCancel;
 pub use asx_journal::{Dispatch, Recorded, Recording};
 pub use cancel_safe::{AssumeCancelSafe, CancelSafe, assume_cancel_safe};
 pub use cancelled::UntilCancelled;
-/// What [`join!`](crate::join!) and its kin expand to.
-#[doc(hidden)]
-pub use combine::expansion as __combine;
-pub use combine::{
-    Backoff, BoxFuture, Child, Group, NextChild, group, hedge, join, join_all, join3, join4, race,
-    race_all, race_ok, race_ok_all, race3, race4, retry, retry_if, try_join, try_join_all,
-    try_join3, try_join4,
-};
 pub use dump::{Activity, Dump, LockHolder, ObligationInfo, RegionInfo, TaskInfo};
 pub use error::{
     AdmissionError, CancelError, FinalizerError, ObligationError, SpawnError, TimerError,

@@ -1,20 +1,24 @@
-//! The wakers that combinators of this crate give their children: a cancel need not wake these, as
-//! it has the combinator polled, which passes it on.
+//! The wakers that combinators give to their children.
+//!
+//! A cancel does not wake these. It wakes the task, which polls the combinator, and the combinator
+//! polls the children that have to observe the cancel.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::task::{RawWakerVTable, Waker};
 
-/// The vtable of children's wakers, once there was one.
+/// The vtable of all child wakers; null until the first one is created.
 static VTABLE: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 
-/// Such a waker was made.
+/// Marks wakers with the vtable of `waker` as child wakers. One vtable at a time is marked.
+///
+/// A cancel no longer wakes an operation through such a waker. The caller polls it instead.
 #[inline]
-pub(crate) fn note_child_waker(waker: &Waker) {
+pub fn mark_child_waker(waker: &Waker) {
     VTABLE.store(ptr::from_ref(waker.vtable()).cast_mut(), Ordering::Relaxed);
 }
 
-/// Whether a waker is that of a child: cancels reach that through who polls it.
+/// Whether a waker was given to a child by a combinator.
 #[inline]
 pub(crate) fn is_child_waker(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), VTABLE.load(Ordering::Relaxed))

@@ -7,4 +7,5 @@ pub(crate) mod node;
 pub(crate) mod view;
 pub(crate) mod wakers;
 
-pub(crate) use child::{is_child_waker, note_child_waker};
+pub(crate) use child::is_child_waker;
+pub use child::mark_child_waker;

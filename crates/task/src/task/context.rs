@@ -448,11 +448,12 @@ pub(crate) fn frames(task: &Header) -> Vec<Frame> {
     frames
 }
 
-/// Whether a place is in this crate.
+/// Whether a source location is in this crate or in `asx-runtime`, which has the combinators.
 #[cfg(feature = "lab")]
 fn is_own(at: &std::panic::Location<'_>) -> bool {
     let own = file!().strip_suffix("task/context.rs").unwrap_or_default();
-    !own.is_empty() && at.file().starts_with(own)
+    let file = at.file();
+    !own.is_empty() && (file.starts_with(own) || file.replace("runtime", "task").starts_with(own))
 }
 
 /// Looks at the chain of `task` from the inside out, if this thread is polling it: the first

@@ -92,7 +92,8 @@ struct Caught {
 }
 
 impl Panic {
-    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Panic {
+    /// Creates a panic from the payload that [`catch_unwind`](std::panic::catch_unwind) returned.
+    pub fn new(payload: Box<dyn Any + Send>) -> Panic {
         let message = match payload.downcast_ref::<&'static str>() {
             Some(text) => Cow::Borrowed(*text),
             None => Cow::Owned(message_of(&*payload).to_owned()),

@@ -13,12 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::Part;
-use crate::Cx;
-use crate::cancel::note_child_waker;
-use crate::cancel::wakers::Registration;
-use crate::core::guard;
-use crate::prim::{Mutex, lock};
-use crate::task::outcome::{Cancelled, Panic};
+use crate::prim::lock;
+use asx_task::Cx;
+use asx_task::combinator::{mark_child_waker, wake_on_cancel};
+use asx_task::operation::Registration;
+use asx_task::operation::guard;
+use asx_task::{Cancelled, Panic};
+use std::sync::Mutex;
 
 /// Live children by number, which is the order they were made in.
 pub(super) struct Children<F: Future> {
@@ -96,7 +97,7 @@ impl<F: Future> Children<F> {
     /// whether it is new.
     pub(super) fn watch(&mut self, cx: &Cx, waker: &Waker) -> bool {
         self.ready.watch(waker);
-        self.registration.wait(cx.task(), waker);
+        wake_on_cancel(cx, waker, &mut self.registration);
         let before = std::mem::replace(&mut self.cancelled, cx.is_cancelled());
         let new = self.cancelled && !before;
         self.all |= new;
@@ -204,7 +205,7 @@ impl Slot {
     #[inline(never)]
     pub(super) fn waker(self: &Arc<Slot>) -> Waker {
         let waker = Waker::from(self.clone());
-        note_child_waker(&waker);
+        mark_child_waker(&waker);
         waker
     }
 

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::Cx;
-use crate::task::outcome::Cancelled;
+use asx_task::Cancelled;
+use asx_task::Cx;
 
 /// How often something is tried, and how long to wait in between.
 ///

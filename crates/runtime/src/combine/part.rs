@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-use crate::cancel::node::{Branch, Inside, Kind};
-use crate::task::outcome::{Cancelled, Panic};
+use asx_task::combinator::CancelScope;
+use asx_task::{Cancelled, Panic};
 
 pin_project! {
     /// A future in a cancel scope of its own, then its output until that is taken.
     #[project = PartProj]
     pub(super) enum Part<F: Future> {
-        Live { #[pin] inside: Inside<F>, begun: bool },
+        Live { #[pin] inside: CancelScope<F>, begun: bool },
         Ended { output: Option<F::Output> },
     }
 }
@@ -22,7 +22,7 @@ pin_project! {
 impl<F: Future> Part<F> {
     #[cfg_attr(feature = "lab", track_caller)]
     pub(super) fn new(future: F) -> Part<F> {
-        Part::Live { inside: Inside::new(Kind::Branch(Branch::default()), future), begun: false }
+        Part::Live { inside: CancelScope::new(future), begun: false }
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -56,10 +56,8 @@ impl<F: Future> Part<F> {
 
     /// Asks the future to stop.
     pub(super) fn cancel(&self, cancelled: &Cancelled) {
-        if let Part::Live { inside, .. } = self
-            && let Some(branch) = inside.branch()
-        {
-            branch.cancel(cancelled.clone());
+        if let Part::Live { inside, .. } = self {
+            inside.cancel(cancelled.clone());
         }
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use super::OnOk;
 use super::tuple::Two;
-use crate::Cx;
+use asx_task::Cx;
 
 /// Runs two things at once in this task: the value of the one that succeeds first.
 ///

@@ -12,8 +12,8 @@ use asx_kernel::cancel::Kind;
 use pin_project_lite::pin_project;
 
 use super::{Decision, Part, Rule};
-use crate::Cx;
-use crate::task::outcome::Cancelled;
+use asx_task::Cancelled;
+use asx_task::Cx;
 
 pin_project! {
     /// A part and those after it.

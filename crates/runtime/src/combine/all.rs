@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use super::children::Children;
 use super::{Always, Decision, Never, OnErr, OnOk, Rule};
-use crate::Cx;
+use asx_task::Cx;
 
 /// [`join`](crate::join()) of any number: the outputs, in the order of `parts`.
 ///

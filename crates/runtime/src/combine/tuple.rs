@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use super::{Decision, Part, Rule};
-use crate::Cx;
+use asx_task::Cx;
 
 macro_rules! parts {
     ($name:ident, $($part:ident: $F:ident = $index:literal),+) => {

@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::race_ok;
-use crate::Cx;
-use crate::task::outcome::Cancelled;
+use asx_task::Cancelled;
+use asx_task::Cx;
 
 /// Does something, and once more beside it if that has not ended after a while, or has failed: the
 /// value of the one that succeeds first.

@@ -28,9 +28,10 @@ use std::task::Context;
 
 use asx_kernel::cancel::Kind;
 
-use crate::Cx;
-use crate::proceed;
-use crate::task::outcome::{Cancelled, Panic};
+use asx_task::Cx;
+use asx_task::combinator::cancel_now;
+use asx_task::operation::{begins, ends};
+use asx_task::{Cancelled, Panic};
 
 pub use all::{join_all, race_all, race_ok_all, try_join_all};
 pub use group::{BoxFuture, Child, Group, NextChild, group};
@@ -111,9 +112,9 @@ impl<'a> Decision<'a> {
         Decision { cx, begun: false, first: None, panic: None }
     }
 
-    /// Whether the parts may be polled; see [`proceed::begins`].
+    /// Whether the parts may be polled; see [`begins`].
     fn begins(&mut self, context: &Context<'_>) -> bool {
-        proceed::begins(context, &mut self.begun)
+        begins(context, &mut self.begun)
     }
 
     fn is_open(&self) -> bool {
@@ -133,12 +134,12 @@ impl<'a> Decision<'a> {
 
     /// A cancel that begins here and now.
     fn cancel(&self, kind: Kind) -> Cancelled {
-        self.cx.task().region.reason(kind).into()
+        cancel_now(self.cx, kind)
     }
 
     /// All parts have ended: the one that decided. A panic goes on here.
     fn settle(&mut self) -> Option<usize> {
-        proceed::ends();
+        ends();
         match self.panic.take() {
             Some(panic) => panic.resume(),
             None => self.first,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use super::tuple::{Four, Three, Two};
 use super::{Never, OnErr};
-use crate::Cx;
+use asx_task::Cx;
 
 macro_rules! joins {
     (

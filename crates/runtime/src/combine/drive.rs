@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use super::children::{Children, Slot};
 use super::group::{BODY, Requests, Shared};
 use super::{Decision, Never, OnErr, Part};
-use crate::Cx;
+use asx_task::Cx;
 
 pin_project! {
     /// Polls the body and the children.

@@ -14,13 +14,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::children::{Children, Ready};
 use super::drive::Drive;
-use crate::cancel::wakers::Registration;
-use crate::core::guard;
-use crate::footprint;
-use crate::prim::{Mutex, lock};
-use crate::task::outcome::Cancelled;
-use crate::wait::Wait;
-use crate::{CancelSafe, Cx};
+use crate::prim::lock;
+use asx_task::Cancelled;
+use asx_task::footprint;
+use asx_task::operation::Registration;
+use asx_task::operation::Wait;
+use asx_task::operation::guard;
+use asx_task::{CancelSafe, Cx};
+use std::sync::Mutex;
 
 /// Runs `body`, which may add children to the group, until it and they have ended.
 ///

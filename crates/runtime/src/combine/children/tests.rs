@@ -11,7 +11,7 @@ use asx_kernel::ids::RegionId;
 use asx_kernel::time::Time;
 
 use super::Children;
-use crate::Cx;
+use asx_task::Cx;
 
 /// Counts its wakes.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use super::list::{Cons, List, Nil, Several};
 use super::{Always, Never, OnErr, OnOk};
-use crate::Cx;
+use asx_task::Cx;
 
 /// [`join`](crate::join()) of any number of parts: a tuple of their outputs.
 ///
