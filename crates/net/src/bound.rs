@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,7 +9,7 @@ use asx_runtime::Cx;
 use asx_runtime::net::Direction;
 
 use crate::op::{Attempt, ReadInto, ReadIntoAll, Waiter, WriteFrom, WriteFromAll};
-use crate::split::{OverSocket, ReadSide, WriteSide};
+use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 
 /// A stream, or half of one, with the context of the task that uses it.
 ///
@@ -106,14 +105,6 @@ impl<S: OverSocket> Bound<S> {
         let stream = stream.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         write.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
-
-    /// The direction to the peer is ended; a peer that is gone need not be told.
-    fn end_write(&self) -> io::Result<()> {
-        match self.get_ref().socket().shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            ended => ended,
-        }
-    }
 }
 
 impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
@@ -156,7 +147,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
     }
 
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_write())
+        Poll::Ready(end_write(self.get_ref().socket()))
     }
 }
 
@@ -202,6 +193,6 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_write())
+        Poll::Ready(end_write(self.get_ref().socket()))
     }
 }

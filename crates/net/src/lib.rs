@@ -104,6 +104,7 @@
 #![cfg(all(any(unix, windows), not(loom)))]
 
 mod bound;
+mod builder;
 #[cfg(unix)]
 mod fd;
 pub mod io;
@@ -113,6 +114,7 @@ mod options;
 mod serve;
 pub mod signal;
 mod split;
+mod stream;
 mod tcp;
 mod udp;
 #[cfg(unix)]
@@ -120,16 +122,17 @@ mod unix;
 
 pub use asx_runtime::Cx;
 pub use bound::Bound;
+pub use builder::SocketBuilder;
 #[cfg(unix)]
 pub use fd::{AsyncFd, Interest, Readiness, ReadyGuard};
 pub use lookup::{LookupStats, Target, ToSocketAddrs, TooManyLookups, lookup_host, lookup_stats};
-pub use options::SocketBuilder;
 pub use serve::{AcceptFailure, Listener, ServeEvent, ServeReport, Server, serve};
 pub use split::{
-    OverSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadSide, ReuniteError, SocketStream,
-    WriteHalf, WriteSide,
+    BorrowedSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadPart, ReuniteError, SharedSocket,
+    ShutdownOnDrop, SocketRef, WriteHalf, WritePart,
 };
-pub use tcp::{TcpListener, TcpStream};
+pub use stream::{Family, OverSocket, ReadSide, SocketStream, StreamSocket, WriteSide};
+pub use tcp::{Tcp, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 #[cfg(unix)]
-pub use unix::{UnixAddr, UnixDatagram, UnixListener, UnixStream};
+pub use unix::{Unix, UnixAddr, UnixDatagram, UnixListener, UnixStream};

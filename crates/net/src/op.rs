@@ -24,7 +24,7 @@ use asx_runtime::operation::{Registration, Wait, charge};
 use asx_runtime::{CancelSafe, Cx};
 
 use crate::io::{Result, WriteAllError};
-use crate::split::SocketStream;
+use crate::stream::SocketStream;
 
 /// The future of [`TcpStream::read`](crate::TcpStream::read) and of others that read;
 /// gives `io::Result<usize>`.

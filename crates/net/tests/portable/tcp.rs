@@ -365,7 +365,7 @@ fn halves_find_each_other_again() {
         write.write_all(&cx, b"half").await?;
         let (stranger, _) = other.into_split();
         let wrong = TcpStream::reunite(stranger, write).unwrap_err();
-        assert_eq!(wrong.to_string(), "the halves are not of the same stream");
+        assert_eq!(wrong.to_string(), "the halves belong to different streams");
         let mut client = read.reunite(wrong.write).unwrap();
         let (read, write) = client.split();
         assert_eq!((read.local_addr()?, write.peer_addr()?), addresses);
