@@ -1,4 +1,4 @@
-//! Streams for code that knows the IO traits of others.
+//! Streams that implement the IO traits of `futures-io` and tokio.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -13,11 +13,16 @@ use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 
 /// A stream, or half of one, with the context of the task that uses it.
 ///
-/// It implements the traits of `futures-io`, and with the feature `tokio` those of tokio, so that
-/// TLS, HTTP and database clients that are written for these run on it. Every poll is an operation
-/// of the context's task: a cancel of it ends the poll with an error around the
-/// [`Cancelled`](asx_runtime::Cancelled), which
-/// [`io::Error::from`](crate::io::Error) finds again; a poll in another task is refused.
+/// It implements the IO traits of `futures-io` and, with the feature `tokio`, those of tokio. TLS,
+/// HTTP and database libraries that use these traits can run on it.
+///
+/// Every poll is an operation of the context's task. If the task is cancelled, the poll fails with
+/// a [`std::io::Error`] that contains the [`Cancelled`](asx_runtime::Cancelled);
+/// [`io::Error::from`](crate::io::Error) restores it. A poll by another task fails.
+///
+/// # Cancel safety
+/// A pending poll has moved no bytes. Whether an operation of another library can be dropped is up
+/// to that library.
 ///
 /// ```
 /// use asx::{Cx, io, net::TcpStream};
@@ -31,10 +36,11 @@ use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 /// ```
 pub struct Bound<S: OverSocket> {
     cx: Cx,
-    /// There until it is taken back.
+    /// `None` after `into_inner`.
     stream: Option<S>,
-    /// From one poll to the next, in each direction.
+    /// The wait of the read direction, which lasts from one poll to the next.
     read: Waiter,
+    /// The wait of the write direction.
     write: Waiter,
 }
 
@@ -44,24 +50,24 @@ impl<S: OverSocket> Bound<S> {
         Bound { cx: cx.clone(), stream: Some(stream), read: Waiter::new(), write: Waiter::new() }
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn cx(&self) -> &Cx {
         &self.cx
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub fn get_ref(&self) -> &S {
-        self.stream.as_ref().expect("a stream that was taken back is bound no more")
+        self.stream.as_ref().expect("`into_inner` consumes the bound stream")
     }
 
-    /// The stream without the context: another task may have it, or it may be bound to another
-    /// context.
+    /// Returns the stream without the context. It can then be moved to another task, or bound to
+    /// another context.
     pub fn into_inner(mut self) -> S {
         self.leave();
-        self.stream.take().expect("a stream is taken back once")
+        self.stream.take().expect("`into_inner` consumes the bound stream")
     }
 
-    /// Nothing is waited for any more.
+    /// Removes the waits of both directions.
     fn leave(&mut self) {
         if let Some(stream) = &self.stream {
             self.read.leave(stream.socket(), Direction::Read);

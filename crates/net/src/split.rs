@@ -228,7 +228,7 @@ impl<S: SocketStream> OwnedWriteHalf<S> {
 
 /// The reference of a half to the socket of its stream. This trait is sealed.
 pub trait SocketRef: Sealed + Send {
-    /// True for owned halves, whose names in `Debug` output differ.
+    /// True for owned halves, which have other names in `Debug` output.
     #[doc(hidden)]
     const IS_OWNED: bool;
 

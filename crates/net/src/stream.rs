@@ -309,7 +309,7 @@ impl<F: Family> StreamSocket<F> {
     /// Takes over a connection that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, whose network is simulated.
+    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(cx: &Cx, stream: F::Std) -> std::io::Result<StreamSocket<F>> {
         options::adopt(cx, F::KIND, stream).map(StreamSocket::of)
     }

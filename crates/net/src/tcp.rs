@@ -108,7 +108,7 @@ impl TcpListener {
     /// Takes over a listener that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, whose network is simulated.
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(cx: &Cx, listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
         options::adopt(cx, SocketKind::TcpListener, listener).map(TcpListener::of)
     }

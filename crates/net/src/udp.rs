@@ -253,7 +253,7 @@ impl UdpSocket {
     /// Takes over a socket that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, whose network is simulated.
+    /// [`Unsupported`](std::io::ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(cx: &Cx, socket: std::net::UdpSocket) -> std::io::Result<UdpSocket> {
         options::adopt(cx, SocketKind::Udp, socket).map(UdpSocket::of)
     }

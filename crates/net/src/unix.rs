@@ -120,7 +120,7 @@ impl UnixListener {
     /// Takes over a listener that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, whose network is simulated.
+    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(
         cx: &Cx,
         listener: std::os::unix::net::UnixListener,
@@ -411,7 +411,7 @@ impl UnixDatagram {
     /// Takes over a socket that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, whose network is simulated.
+    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(
         cx: &Cx,
         socket: std::os::unix::net::UnixDatagram,

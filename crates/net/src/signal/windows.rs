@@ -104,6 +104,9 @@ pub struct Signal {
 impl Signal {
     /// Waits for the next signal.
     ///
+    /// # Errors
+    /// The cancellation.
+    ///
     /// # Cancel safety
     /// Cancel-safe: dropping the future misses no signal.
     #[track_caller]
