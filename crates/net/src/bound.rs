@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use asx_runtime::Cx;
 use asx_runtime::net::Direction;
 
-use crate::op::{Attempt, ReadInto, ReadIntoAll, Waiter, WriteFrom, WriteFromAll};
+use crate::op::{Attempt, ReadInto, ReadIntoAll, SocketWaiter, WriteFrom, WriteFromAll};
 use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 
 /// A stream, or half of one, with the context of the task that uses it.
@@ -24,6 +24,7 @@ use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 /// A pending poll has moved no bytes. Whether an operation of another library can be dropped is up
 /// to that library.
 ///
+/// # Examples
 /// ```
 /// use asx::{Cx, io, net::TcpStream};
 /// use futures_lite::AsyncReadExt as _;
@@ -39,15 +40,20 @@ pub struct Bound<S: OverSocket> {
     /// `None` after `into_inner`.
     stream: Option<S>,
     /// The wait of the read direction, which lasts from one poll to the next.
-    read: Waiter,
+    read: SocketWaiter,
     /// The wait of the write direction.
-    write: Waiter,
+    write: SocketWaiter,
 }
 
 impl<S: OverSocket> Bound<S> {
     #[track_caller]
     pub(crate) fn new(stream: S, cx: &Cx) -> Bound<S> {
-        Bound { cx: cx.clone(), stream: Some(stream), read: Waiter::new(), write: Waiter::new() }
+        Bound {
+            cx: cx.clone(),
+            stream: Some(stream),
+            read: SocketWaiter::new(),
+            write: SocketWaiter::new(),
+        }
     }
 
     /// Returns the context.

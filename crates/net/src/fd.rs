@@ -78,7 +78,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Waits until the descriptor seems ready to be read.
     ///
     /// # Errors
-    /// The cancellation, or an error if the runtime of the descriptor has been dropped.
+    /// The cancellation, or an error if the runtime of the descriptor is not running.
     ///
     /// # Cancel safety
     /// Cancel-safe: the wait has no side effects.

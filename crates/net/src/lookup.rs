@@ -206,7 +206,8 @@ pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> 
     let addresses = match target {
         Target::Addresses(addresses) => addresses,
         Target::Name { host, .. } if host.is_empty() || host.contains('\0') => {
-            let text = format!("{host:?} is not a host name: it is empty or has a zero byte");
+            let shown: String = host.chars().take(80).collect();
+            let text = format!("{shown:?} is not a host name: it is empty or has a zero byte");
             return Err(IoError::new(ErrorKind::InvalidInput, text).into());
         }
         Target::Name { host, port } => match network(cx)?.try_lookup(&host, port) {

@@ -96,14 +96,14 @@ impl<T> Attempted<T> {
 pub struct SocketOp<'a, A: Attempt> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
+    waiter: SocketWaiter,
     attempt: A,
 }
 
 impl<'a, A: Attempt> SocketOp<'a, A> {
     #[track_caller]
     pub(crate) fn new(cx: &'a Cx, socket: &'a Arc<dyn Socket>, attempt: A) -> Self {
-        SocketOp { cx, socket, waiter: Waiter::new(), attempt }
+        SocketOp { cx, socket, waiter: SocketWaiter::new(), attempt }
     }
 }
 
@@ -140,7 +140,7 @@ impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
 pub(crate) const COST: u32 = 8;
 
 /// The wait of a [`SocketOp`], or of one direction of a [`Bound`](crate::Bound) stream.
-pub(crate) struct Waiter {
+pub(crate) struct SocketWaiter {
     /// The registration with the task, which wakes the operation when the task is cancelled.
     registration: Registration,
     /// The place among the waiters of the socket.
@@ -149,10 +149,10 @@ pub(crate) struct Waiter {
     at: &'static Location<'static>,
 }
 
-impl Waiter {
+impl SocketWaiter {
     #[track_caller]
-    pub(crate) fn new() -> Waiter {
-        Waiter {
+    pub(crate) fn new() -> SocketWaiter {
+        SocketWaiter {
             registration: Registration::default(),
             slot: WaitSlot::default(),
             at: Location::caller(),
@@ -188,7 +188,7 @@ impl Waiter {
         attempt: &mut A,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<A::Output>> {
-        let Waiter { registration, slot, at } = self;
+        let SocketWaiter { registration, slot, at } = self;
         if let Some(output) = attempt.without_socket() {
             return Poll::Ready(Ok(output));
         }
@@ -412,7 +412,7 @@ impl Attempt for WriteFromAll<'_> {
 pub struct WriteAllOp<'a, S> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
+    waiter: SocketWaiter,
     /// The bytes that are not written yet.
     bytes: &'a [u8],
     written: usize,
@@ -426,7 +426,14 @@ impl<'a, S: SocketStream> WriteAllOp<'a, S> {
         socket: &'a Arc<dyn Socket>,
         bytes: &'a [u8],
     ) -> WriteAllOp<'a, S> {
-        WriteAllOp { cx, socket, waiter: Waiter::new(), bytes, written: 0, stream: PhantomData }
+        WriteAllOp {
+            cx,
+            socket,
+            waiter: SocketWaiter::new(),
+            bytes,
+            written: 0,
+            stream: PhantomData,
+        }
     }
 }
 
@@ -475,7 +482,7 @@ impl<S> fmt::Debug for WriteAllOp<'_, S> {
 pub struct ReadExactOp<'a, S> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
+    waiter: SocketWaiter,
     buffer: &'a mut [u8],
     filled: usize,
     stream: PhantomData<fn() -> S>,
@@ -488,7 +495,14 @@ impl<'a, S: SocketStream> ReadExactOp<'a, S> {
         socket: &'a Arc<dyn Socket>,
         buffer: &'a mut [u8],
     ) -> ReadExactOp<'a, S> {
-        ReadExactOp { cx, socket, waiter: Waiter::new(), buffer, filled: 0, stream: PhantomData }
+        ReadExactOp {
+            cx,
+            socket,
+            waiter: SocketWaiter::new(),
+            buffer,
+            filled: 0,
+            stream: PhantomData,
+        }
     }
 }
 

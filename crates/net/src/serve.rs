@@ -110,7 +110,7 @@ impl AcceptFailure {
         }
     }
 
-    /// Errors that the standard library has no kind for.
+    /// Classifies an error that the standard library has no kind for.
     #[cfg(unix)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         match number {
@@ -124,7 +124,7 @@ impl AcceptFailure {
         }
     }
 
-    /// Errors that the standard library has no kind for.
+    /// Classifies an error that the standard library has no kind for.
     #[cfg(windows)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         const WSAEMFILE: i32 = 10_024;

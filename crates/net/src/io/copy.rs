@@ -14,6 +14,7 @@ use crate::io::{Duplex, Error, Read, Result, Write};
 /// # Cancel safety
 /// Not cancel-safe: bytes that were read and not yet written are lost.
 ///
+/// # Examples
 /// ```
 /// use asx::{Cx, io, net::TcpStream};
 ///

@@ -63,7 +63,7 @@ impl fmt::Display for FrameError {
             FrameError::Io(error) => error.fmt(f),
             FrameError::Cancelled(cancelled) => cancelled.fmt(f),
             FrameError::Poisoned => {
-                f.write_str("the connection was cut off inside a frame; open a new one")
+                f.write_str("an earlier frame was cut off or too long; open a new connection")
             }
             FrameError::TooLong { length, max } => {
                 write!(f, "a frame of {length} bytes is longer than the maximum of {max}")
