@@ -381,6 +381,21 @@ fn halves_reunite_only_with_their_own_stream() {
 }
 
 #[test]
+fn debug_output_begins_with_the_name_of_the_stream_or_half() {
+    on_each(async |cx| {
+        let (mut client, _server) = pair(&cx).await?;
+        assert!(format!("{client:?}").starts_with("TcpStream("));
+        let (read, write) = client.split();
+        assert!(format!("{read:?}").starts_with("ReadHalf("));
+        assert!(format!("{write:?}").starts_with("WriteHalf("));
+        let (read, write) = client.into_split();
+        assert!(format!("{read:?}").starts_with("OwnedReadHalf("));
+        assert!(format!("{write:?}").starts_with("OwnedWriteHalf("));
+        Ok(())
+    });
+}
+
+#[test]
 fn streams_convert_from_and_to_std() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
