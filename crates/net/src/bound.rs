@@ -1,25 +1,30 @@
-//! Streams for code that knows the IO traits of others.
+//! Streams that implement the IO traits of `futures-io` and tokio.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use asx_runtime::Cx;
 use asx_runtime::net::Direction;
 
-use crate::op::{Attempt, ReadInto, ReadIntoAll, Waiter, WriteFrom, WriteFromAll};
-use crate::split::{OverSocket, ReadSide, WriteSide};
+use crate::op::{Attempt, ReadInto, ReadIntoAll, SocketWaiter, WriteFrom, WriteFromAll};
+use crate::stream::{OverSocket, ReadSide, WriteSide, end_write};
 
 /// A stream, or half of one, with the context of the task that uses it.
 ///
-/// It implements the traits of `futures-io`, and with the feature `tokio` those of tokio, so that
-/// TLS, HTTP and database clients that are written for these run on it. Every poll is an operation
-/// of the context's task: a cancel of it ends the poll with an error around the
-/// [`Cancelled`](asx_runtime::Cancelled), which
-/// [`io::Error::from`](crate::io::Error) finds again; a poll in another task is refused.
+/// It implements the IO traits of `futures-io` and, with the feature `tokio`, those of tokio. TLS,
+/// HTTP and database libraries that use these traits can run on it.
 ///
+/// Every poll is an operation of the context's task. If the task is cancelled, the poll fails with
+/// a [`std::io::Error`] that contains the [`Cancelled`](asx_runtime::Cancelled);
+/// [`io::Error::from`](crate::io::Error) restores it. A poll by another task fails.
+///
+/// # Cancel safety
+/// A pending poll has moved no bytes. Whether an operation of another library can be dropped is up
+/// to that library.
+///
+/// # Examples
 /// ```
 /// use asx::{Cx, io, net::TcpStream};
 /// use futures_lite::AsyncReadExt as _;
@@ -32,37 +37,43 @@ use crate::split::{OverSocket, ReadSide, WriteSide};
 /// ```
 pub struct Bound<S: OverSocket> {
     cx: Cx,
-    /// There until it is taken back.
+    /// `None` after `into_inner`.
     stream: Option<S>,
-    /// From one poll to the next, in each direction.
-    read: Waiter,
-    write: Waiter,
+    /// The wait of the read direction, which lasts from one poll to the next.
+    read: SocketWaiter,
+    /// The wait of the write direction.
+    write: SocketWaiter,
 }
 
 impl<S: OverSocket> Bound<S> {
     #[track_caller]
     pub(crate) fn new(stream: S, cx: &Cx) -> Bound<S> {
-        Bound { cx: cx.clone(), stream: Some(stream), read: Waiter::new(), write: Waiter::new() }
+        Bound {
+            cx: cx.clone(),
+            stream: Some(stream),
+            read: SocketWaiter::new(),
+            write: SocketWaiter::new(),
+        }
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn cx(&self) -> &Cx {
         &self.cx
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub fn get_ref(&self) -> &S {
-        self.stream.as_ref().expect("a stream that was taken back is bound no more")
+        self.stream.as_ref().expect("`into_inner` consumes the bound stream")
     }
 
-    /// The stream without the context: another task may have it, or it may be bound to another
-    /// context.
+    /// Returns the stream without the context. It can then be moved to another task, or bound to
+    /// another context.
     pub fn into_inner(mut self) -> S {
         self.leave();
-        self.stream.take().expect("a stream is taken back once")
+        self.stream.take().expect("`into_inner` consumes the bound stream")
     }
 
-    /// Nothing is waited for any more.
+    /// Removes the waits of both directions.
     fn leave(&mut self) {
         if let Some(stream) = &self.stream {
             self.read.leave(stream.socket(), Direction::Read);
@@ -106,14 +117,6 @@ impl<S: OverSocket> Bound<S> {
         let stream = stream.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         write.poll(cx, stream.socket(), &mut attempt, context).map_err(Into::into)
     }
-
-    /// The direction to the peer is ended; a peer that is gone need not be told.
-    fn end_write(&self) -> io::Result<()> {
-        match self.get_ref().socket().shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
-            ended => ended,
-        }
-    }
 }
 
 impl<S: ReadSide + Unpin> futures_io::AsyncRead for Bound<S> {
@@ -156,7 +159,7 @@ impl<S: WriteSide + Unpin> futures_io::AsyncWrite for Bound<S> {
     }
 
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_write())
+        Poll::Ready(end_write(self.get_ref().socket()))
     }
 }
 
@@ -202,6 +205,6 @@ impl<S: WriteSide + Unpin> tokio::io::AsyncWrite for Bound<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.end_write())
+        Poll::Ready(end_write(self.get_ref().socket()))
     }
 }

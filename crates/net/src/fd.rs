@@ -1,4 +1,5 @@
-//! Descriptors of the user's own: pipes, devices, event counters, sockets of other libraries.
+//! Readiness of foreign file descriptors: pipes, devices, event counters, sockets of other
+//! libraries.
 
 use std::fmt;
 use std::future::Future;
@@ -16,12 +17,12 @@ use crate::io::Result;
 use crate::lookup::network;
 use crate::op::COST;
 
-/// What a descriptor is to be ready for.
+/// The kind of readiness to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
-    /// To be read.
+    /// The descriptor can be read.
     Readable,
-    /// To be written.
+    /// The descriptor can be written.
     Writable,
 }
 
@@ -34,9 +35,11 @@ impl Interest {
     }
 }
 
-/// Waits until a descriptor seems ready, as it does at first: only an attempt tells. What is then
-/// done with it, by [`get_ref`](AsyncFd::get_ref) and without blocking, is the owner's business:
-/// set it not to block.
+/// A file descriptor that tasks can await the readiness of.
+///
+/// The descriptor must be in non-blocking mode. It counts as ready until an attempt would block, at
+/// first too. Wait for readiness, then attempt the operation with [`ReadyGuard::try_io`], or do
+/// both with [`with`](AsyncFd::with).
 ///
 /// ```
 /// use std::io::Read as _;
@@ -47,7 +50,7 @@ impl Interest {
 ///     loop {
 ///         let guard = pipe.readable(cx).await?;
 ///         let mut byte = [0];
-///         // Tries, and notes that the descriptor is not ready if it would block.
+///         // Clears the readiness if the read would block.
 ///         if let Some(read) = guard.try_io(|mut pipe| pipe.read_exact(&mut byte)) {
 ///             read?;
 ///             return Ok(byte[0]);
@@ -56,46 +59,67 @@ impl Interest {
 /// }
 /// ```
 pub struct AsyncFd<T: AsFd> {
-    // Dropped before the descriptor.
+    // Dropped before the descriptor, which must be open when it is removed from the reactor.
     watch: Arc<dyn Socket>,
     inner: T,
 }
 
 impl<T: AsFd> AsyncFd<T> {
-    /// Watches a descriptor, which is not to block.
+    /// Registers a descriptor in non-blocking mode.
     ///
     /// # Errors
-    /// The host has no such descriptors, or this one cannot be watched: a file on a disk, or one
-    /// that is watched already.
+    /// The error of the operating system if the descriptor cannot be watched (a regular file) or is
+    /// watched already, or [`Unsupported`](ErrorKind::Unsupported) in the lab.
     pub fn new(cx: &Cx, inner: T) -> io::Result<AsyncFd<T>> {
         let watch = network(cx)?.watch(inner.as_fd())?;
         Ok(AsyncFd { watch, inner })
     }
 
-    /// Waits until the descriptor seems ready to be read. Cancel-safe.
+    /// Waits until the descriptor seems ready to be read.
+    ///
+    /// # Errors
+    /// The cancellation, or an error if the runtime of the descriptor is not running.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: the wait has no side effects.
     #[track_caller]
     pub fn readable<'a>(&'a self, cx: &'a Cx) -> Readiness<'a, T> {
         self.ready(cx, Interest::Readable)
     }
 
-    /// Waits until the descriptor seems ready to be written. Cancel-safe.
+    /// Waits until the descriptor seems ready to be written.
+    ///
+    /// # Errors
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: the wait has no side effects.
     #[track_caller]
     pub fn writable<'a>(&'a self, cx: &'a Cx) -> Readiness<'a, T> {
         self.ready(cx, Interest::Writable)
     }
 
-    /// Waits until the descriptor seems ready. Cancel-safe.
+    /// Waits until the descriptor seems ready for an operation.
+    ///
+    /// # Errors
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: the wait has no side effects.
     #[track_caller]
     pub fn ready<'a>(&'a self, cx: &'a Cx, interest: Interest) -> Readiness<'a, T> {
         let operation = Operation::new(cx);
         Readiness { operation, fd: self, interest, slot: WaitSlot::default() }
     }
 
-    /// Waits until the descriptor is ready and `attempt` does not answer `WouldBlock`: what it
-    /// answers. As cancel-safe as an attempt is that is not made.
+    /// Waits for readiness and calls `attempt`, until it returns something else than `WouldBlock`.
+    /// Returns its result.
     ///
     /// # Errors
-    /// Those of the attempt, or a cancel.
+    /// The error of the attempt, or as [`readable`](AsyncFd::readable).
+    ///
+    /// # Cancel safety
+    /// A call that is cancelled or dropped has made no successful attempt.
     pub async fn with<R>(
         &self,
         cx: &Cx,
@@ -110,19 +134,19 @@ impl<T: AsFd> AsyncFd<T> {
         }
     }
 
-    /// What the descriptor belongs to.
+    /// Returns the owner of the descriptor.
     pub fn get_ref(&self) -> &T {
         &self.inner
     }
 
-    /// What the descriptor belongs to. Its descriptor must stay the same: if it is closed while it
-    /// is watched, nobody is told, and who waits for it waits until a cancel. Nothing else is
-    /// touched, whoever gets its number.
+    /// Returns the owner of the descriptor, which must keep the same descriptor. If the descriptor
+    /// is closed while it is registered, operations that wait for it wait until they are cancelled.
+    /// A new descriptor with the same number is not affected.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.inner
     }
 
-    /// What the descriptor belongs to, which is no longer watched.
+    /// Ends the registration and returns the owner of the descriptor.
     pub fn into_inner(self) -> T {
         let AsyncFd { watch, inner } = self;
         drop(watch);
@@ -187,15 +211,18 @@ impl<T: AsFd> fmt::Debug for Readiness<'_, T> {
     }
 }
 
-/// The wait is over.
+/// Removes the wait from the socket.
 fn leave(watch: &Arc<dyn Socket>, direction: Direction, slot: &mut WaitSlot) {
     if slot.0 != 0 {
         watch.leave(direction, slot);
     }
 }
 
-/// A descriptor that was seen to be ready. That stays so until an operation has found otherwise and
-/// [says so](ReadyGuard::clear_ready); without that, the next wait is over at once.
+/// A descriptor that was observed to be ready; created by [`AsyncFd::readable`] and
+/// [`AsyncFd::writable`].
+///
+/// The descriptor stays ready until an attempt would block and the readiness is
+/// [cleared](ReadyGuard::clear_ready). Until then, waits complete immediately.
 #[must_use = "try an operation"]
 pub struct ReadyGuard<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
@@ -204,9 +231,9 @@ pub struct ReadyGuard<'a, T: AsFd> {
 }
 
 impl<'a, T: AsFd> ReadyGuard<'a, T> {
-    /// Tries an operation. `None`: it would block, so the descriptor was not ready after all, and
-    /// the next wait is for news; but where an end was told, the next one is over at once, as that
-    /// end may have been told with the last bytes.
+    /// Attempts an operation. Returns `None` if it would block, and clears the readiness: the next
+    /// wait lasts until the next event. If the end of the stream was reported, the next wait
+    /// completes immediately, because the end may have been reported with the last bytes.
     pub fn try_io<R>(&self, attempt: impl FnOnce(&T) -> io::Result<R>) -> Option<io::Result<R>> {
         match attempt(&self.fd.inner) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -217,13 +244,13 @@ impl<'a, T: AsFd> ReadyGuard<'a, T> {
         }
     }
 
-    /// The descriptor is not ready any more. What has happened since it was seen to be counts: then
-    /// it still is.
+    /// Clears the readiness. An event since the guard was created is kept: the descriptor is then
+    /// still ready.
     pub fn clear_ready(&self) {
         self.fd.watch.clear_ready(self.direction, self.seen);
     }
 
-    /// What the descriptor belongs to.
+    /// Returns the owner of the descriptor.
     pub fn get_ref(&self) -> &'a T {
         &self.fd.inner
     }

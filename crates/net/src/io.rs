@@ -1,10 +1,10 @@
 //! Reading and writing: errors, traits, buffers, frames, copies.
 //!
-//! [`Read`] and [`Write`] are what streams have in common. They differ from those of std in that
-//! each operation takes a context and waits; and from the `AsyncRead` and `AsyncWrite` of others in
-//! that a cancel is an [`Error`] of its own and that it is written down what is lost by one:
-//! nothing by a [`read`](Read::read), what [`WriteAllError`] tells by a
-//! [`write_all`](Write::write_all).
+//! [`Read`] and [`Write`] are the traits of streams. Unlike the traits in `std`, each operation
+//! takes a context and may wait. Unlike `AsyncRead` and `AsyncWrite` of other libraries, a
+//! cancellation is a variant of [`Error`], and each operation documents its cancel safety: a
+//! cancelled [`read`](Read::read) loses nothing, and a cancelled
+//! [`write_all`](Write::write_all) returns the number of written bytes in [`WriteAllError`].
 
 mod buf_reader;
 mod buf_writer;

@@ -1,21 +1,21 @@
 //! Sockets for asx.
 //!
-//! Everything that waits takes a [`Cx`]: it ends when the task is asked to stop, counts as an
-//! operation of its task, and can be bounded by [`Cx::timeout`]. A server:
+//! Functions that wait take a [`Cx`]: they observe the cancellation of the task, are charged to its
+//! operation budget, and can be limited by [`Cx::timeout`]. A server:
 //!
 //! ```
 //! use asx::net::{TcpListener, TcpStream, serve};
 //! use asx::{Cx, io, select};
 //!
-//! /// Answers each line with itself, until the client has no more or the server is told to stop.
+//! /// Returns each line to the client, until the client ends or the server is stopped.
 //! async fn echo(cx: Cx, stream: TcpStream) -> io::Result<()> {
 //!     let mut lines = io::BufReader::new(stream).lines();
 //!     loop {
 //!         let line = select! {
 //!             line = lines.next(&cx) => line?,
-//!             told = cx.stopping() => {
-//!                 told?;
-//!                 None // idle: nothing is lost if it is closed
+//!             stopping = cx.stopping() => {
+//!                 stopping?;
+//!                 None // idle: no request is cut off
 //!             }
 //!         };
 //!         let Some(line) = line else { return Ok(()) };
@@ -40,7 +40,7 @@
 //!         client.read_exact(cx, &mut answer).await?;
 //!         assert_eq!(&answer, b"hello\n");
 //!
-//!         s.stop(); // no more connections; idle ones are closed, the others finish
+//!         s.stop(); // idle connections are closed, the others finish
 //!         Ok::<_, io::Error>(server.await.unwrap_or_default())
 //!     })
 //!     .await?;
@@ -50,27 +50,28 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What a cancel leaves behind
+//! # Cancel safety
 //!
-//! | operation | cancelled or dropped before it is done | `select!` |
+//! | operation | effect of a cancelled or dropped call | in `select!` |
 //! |---|---|---|
-//! | `read`, `peek`, `recv`, `recv_from`, `accept` | has taken nothing | takes it |
-//! | `write`, `send`, `send_to`, once each | has given nothing | takes it |
-//! | `readable`, `writable` | nothing happened | takes it |
-//! | lines, frames and sections that are read | what has come is in the buffer | takes it |
-//! | `connect` | the attempt is given up | refuses it |
-//! | `read_exact`, `copy` | what was read before is lost | refuses it |
-//! | `write_all` | the error tells [how much](io::WriteAllError::written) went out | refuses it |
-//! | [`flush`](io::FrameWriter::flush) of frames | inside of one: it is poisoned | refuses it |
+//! | `read`, `peek`, `recv`, `recv_from`, `accept` | nothing was consumed | accepted |
+//! | `write`, `send`, `send_to` | nothing was sent | accepted |
+//! | `readable`, `writable` | none | accepted |
+//! | reads of lines, sections and frames | bytes that were read are in the buffer | accepted |
+//! | `connect` | the socket is closed | refused |
+//! | `read_exact`, `copy` | bytes that were read are lost | refused |
+//! | `write_all` | the error returns [how much](io::WriteAllError::written) was written | refused |
+//! | [`flush`](io::FrameWriter::flush) of frames | poisoned if cut off inside a frame | refused |
 //!
-//! [`race`](asx_runtime::race()) takes all of them. What `select!` refuses does not compile:
+//! [`race`](asx_runtime::race()) accepts all of them. An operation that `select!` refuses does not
+//! compile:
 //!
 //! ```compile_fail,E0277
 //! # use asx::{Cx, io, net::TcpStream};
-//! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
+//! # async fn send(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
 //! asx::select! {
 //!     written = stream.write_all(cx, b"all or nothing?") => written?,
-//!     told = cx.stopping() => told?,
+//!     stopping = cx.stopping() => stopping?,
 //! }
 //! # Ok(())
 //! # }
@@ -78,10 +79,10 @@
 //!
 //! ```
 //! # use asx::{Cx, io, net::TcpStream};
-//! # async fn give(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
+//! # async fn send(cx: &Cx, stream: &mut TcpStream) -> io::Result<()> {
 //! asx::select! {
 //!     written = stream.write(cx, b"some of it") => drop(written?),
-//!     told = cx.stopping() => told?,
+//!     stopping = cx.stopping() => stopping?,
 //! }
 //! # Ok(())
 //! # }
@@ -89,21 +90,24 @@
 //!
 //! # Errors
 //!
-//! [`io::Error`] is an error of the system, or a cancel. `?` makes one of either; where a
-//! `std::io::Error` is wanted it becomes one, and a cancel can be found again in that. So it can in
-//! a `Box<dyn Error + Send + Sync>`, and with the feature `anyhow` in an `anyhow::Error`.
+//! [`io::Error`] is an error of the operating system or a cancellation. `?` converts both to it,
+//! and converts it to [`std::io::Error`]. A cancellation survives the conversion to
+//! `std::io::Error`, to `Box<dyn Error + Send + Sync>` and, with the feature `anyhow`, to
+//! `anyhow::Error`: converting the result to `io::Error` restores it.
 //!
-//! # Where it works
+//! # Platforms
 //!
-//! On Unix and Windows, with every host that has a network ([`asx_runtime::net::Net`]). The native
-//! host uses the sockets of the operating system, the lab simulates a network. With any other host,
-//! creating a socket fails with [`Unsupported`](std::io::ErrorKind::Unsupported). On wasm the crate
-//! is empty. Items that exist on some systems only have a line "Available on ..".
+//! The crate works on Unix and Windows, with every host that has a network
+//! ([`asx_runtime::net::Net`]). The native host uses the sockets of the operating system, the lab
+//! simulates a network. With any other host, creating a socket fails with
+//! [`Unsupported`](std::io::ErrorKind::Unsupported). On wasm the crate is empty. Items that exist
+//! only on some systems have a line "Available on ..".
 
 #![forbid(unsafe_code)]
 #![cfg(all(any(unix, windows), not(loom)))]
 
 mod bound;
+mod builder;
 #[cfg(unix)]
 mod fd;
 pub mod io;
@@ -113,6 +117,7 @@ mod options;
 mod serve;
 pub mod signal;
 mod split;
+mod stream;
 mod tcp;
 mod udp;
 #[cfg(unix)]
@@ -120,16 +125,17 @@ mod unix;
 
 pub use asx_runtime::Cx;
 pub use bound::Bound;
+pub use builder::SocketBuilder;
 #[cfg(unix)]
 pub use fd::{AsyncFd, Interest, Readiness, ReadyGuard};
 pub use lookup::{LookupStats, Target, ToSocketAddrs, TooManyLookups, lookup_host, lookup_stats};
-pub use options::SocketBuilder;
 pub use serve::{AcceptFailure, Listener, ServeEvent, ServeReport, Server, serve};
 pub use split::{
-    OverSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadSide, ReuniteError, SocketStream,
-    WriteHalf, WriteSide,
+    BorrowedSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadPart, ReuniteError, SharedSocket,
+    ShutdownOnDrop, SocketRef, WriteHalf, WritePart,
 };
-pub use tcp::{TcpListener, TcpStream};
+pub use stream::{Family, OverSocket, ReadSide, SocketStream, StreamSocket, WriteSide};
+pub use tcp::{Tcp, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 #[cfg(unix)]
-pub use unix::{UnixAddr, UnixDatagram, UnixListener, UnixStream};
+pub use unix::{Unix, UnixAddr, UnixDatagram, UnixListener, UnixStream};

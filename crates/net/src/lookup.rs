@@ -37,12 +37,12 @@ use asx_runtime::{CancelSafe, Cx, Operation};
 
 use crate::io::Result;
 
-/// What has to be known to find a peer.
+/// Addresses, or a name to look up; returned by [`ToSocketAddrs::target`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Addresses, to be tried in order.
+    /// Addresses, tried in order.
     Addresses(Vec<SocketAddr>),
-    /// A host by its name.
+    /// The name of a host.
     Name {
         /// The name.
         host: String,
@@ -51,12 +51,23 @@ pub enum Target {
     },
 }
 
-/// What can be bound or connected to: an address, several of them, or a name and a port.
+/// An argument of functions that bind or connect: one or more addresses, or a name and a port.
+///
+/// ```
+/// use asx::net::{Target, ToSocketAddrs};
+///
+/// let known = "127.0.0.1:80".target()?;
+/// assert_eq!(known, Target::Addresses(vec!["127.0.0.1:80".parse().unwrap()]));
+/// let named = ("example.org", 443).target()?;
+/// assert_eq!(named, Target::Name { host: "example.org".into(), port: 443 });
+/// assert!("example.org".target().is_err(), "the port is missing");
+/// # Ok::<_, std::io::Error>(())
+/// ```
 pub trait ToSocketAddrs {
-    /// What is to be looked up, if anything.
+    /// Returns the addresses, or the name to look up.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput): it names no port.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) if the port is missing or invalid.
     fn target(&self) -> std::io::Result<Target>;
 }
 
@@ -189,13 +200,14 @@ pub async fn lookup_host(cx: &Cx, name: impl ToSocketAddrs) -> Result<Vec<Socket
     resolve(cx, target).await
 }
 
-/// The addresses to try, of which there is at least one.
+/// Returns the addresses of a target, at least one.
 pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> {
     cx.checkpoint()?;
     let addresses = match target {
         Target::Addresses(addresses) => addresses,
         Target::Name { host, .. } if host.is_empty() || host.contains('\0') => {
-            let text = "the name of a host is empty, or has a zero byte";
+            let shown: String = host.chars().take(80).collect();
+            let text = format!("{shown:?} is not a host name: it is empty or has a zero byte");
             return Err(IoError::new(ErrorKind::InvalidInput, text).into());
         }
         Target::Name { host, port } => match network(cx)?.try_lookup(&host, port) {
@@ -207,14 +219,14 @@ pub(crate) async fn resolve(cx: &Cx, target: Target) -> Result<Vec<SocketAddr>> 
         },
     };
     if addresses.is_empty() {
-        return Err(IoError::new(ErrorKind::NotFound, "no addresses").into());
+        return Err(IoError::new(ErrorKind::NotFound, "the lookup returned no addresses").into());
     }
     Ok(addresses)
 }
 
-/// The network of the host.
+/// Returns the network of the host.
 pub(crate) fn network(cx: &Cx) -> std::io::Result<&dyn Net> {
-    let none = || IoError::new(ErrorKind::Unsupported, "this host has no network");
+    let none = || IoError::new(ErrorKind::Unsupported, "the host of this runtime has no network");
     cx.net().ok_or_else(none)
 }
 
@@ -277,9 +289,9 @@ static POOL: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 
 #[derive(Default)]
 struct Pool {
-    /// Those that have a thread or wait for one, by name.
+    /// The lookups that are running or queued, by name.
     flights: HashMap<Key, Flight>,
-    /// Those that wait for a thread, by the number of their flight.
+    /// The queued lookups, by the number of their flight.
     queue: BTreeMap<u64, Key>,
     next_waiter: u64,
     /// `queued` is not kept up to date here: it is the length of the queue.
@@ -327,10 +339,10 @@ impl Pool {
     }
 }
 
-/// A lookup: of which host's network, which name.
+/// The key of a lookup: the network of the host, the name and the port.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    /// The address of the network, which lives as long as a context does that leads to it.
+    /// The address of the network, which outlives every context that refers to it.
     net: usize,
     host: String,
     port: u16,
@@ -341,13 +353,13 @@ impl Key {
         Ok(Key { net: address_of(network(cx)?), host, port })
     }
 
-    /// Asks the network of the context.
+    /// Creates the blocking call to the network of the context.
     fn job(self, cx: Cx) -> Job {
         Box::new(move || network(&cx)?.lookup(&self.host, self.port))
     }
 }
 
-/// What blocks.
+/// A blocking call of the resolver.
 type Job = Box<dyn FnOnce() -> std::io::Result<Vec<SocketAddr>> + Send>;
 
 fn address_of(net: &dyn Net) -> usize {
@@ -358,9 +370,9 @@ fn address_of(net: &dyn Net) -> usize {
 struct Flight {
     /// The number of the first task that waited for it.
     number: u64,
-    /// Present until a thread runs it.
+    /// `None` once a thread runs it.
     job: Option<Job>,
-    /// By the numbers of their tasks.
+    /// The wakers of the waiting tasks, by the id of their wait.
     waiters: BTreeMap<u64, Waker>,
     /// The number of tasks that wait, including those that have not been polled.
     waiting: usize,
@@ -383,7 +395,7 @@ impl Drop for Flight {
 /// The answer of the resolver.
 type Answer = std::result::Result<Vec<SocketAddr>, Failure>;
 
-/// An error that several tasks can be given: [`std::io::Error`] is not `Clone`.
+/// An error that is returned to several tasks: [`std::io::Error`] is not `Clone`.
 #[derive(Clone, Debug)]
 enum Failure {
     Resolver(ErrorKind, String),
@@ -478,7 +490,7 @@ impl Future for Lookup<'_> {
         if let Some(flight) = self.flight(&mut pool) {
             waker = waker.and_then(|waker| flight.waiters.insert(id, waker));
         }
-        // So may dropping one.
+        // Dropping a waker may run user code too.
         drop(pool);
         guard::drop_waker(waker);
         self.operation.pending(context)
@@ -531,9 +543,9 @@ fn serve(at: &'static Mutex<Pool>) {
         };
         drop(pool);
 
-        // The host's code, and the values it has captured: a panic does not end the thread.
+        // A panic of the host's resolver must not end the thread.
         let answer = catch_unwind(AssertUnwindSafe(job));
-        let answer = answer.unwrap_or_else(|_| Err(IoError::other("the lookup panicked")));
+        let answer = answer.unwrap_or_else(|_| Err(IoError::other("the resolver panicked")));
         let answer = answer.map_err(|error| Failure::of(&error));
 
         pool = lock(at);
@@ -545,7 +557,8 @@ fn serve(at: &'static Mutex<Pool>) {
                 pool.stats.lingering -= 1;
             }
         }
-        // The resolver answers: others need not wait for this thread. It is live, so none fails.
+        // The resolver answers, so more threads may serve the queue. This thread is live, so
+        // `serve_queue` does not fail the queue.
         let failed = pool.serve_queue(at, MAX_THREADS);
         drop(pool);
         drop((flight, failed));

@@ -1,13 +1,13 @@
-//! The future of socket operations.
+//! The futures of socket operations.
 //!
-//! A [`SocketOp`] waits until its socket is worth a try in the direction of its [`Attempt`], and
-//! then makes it. Every poll begins with the steps that all operations have in common
-//! ([`asx_runtime::operation`]): a cancel ends it, the task's budget of operations is charged, and
-//! the context of another task is refused. Only then is the socket touched, and the attempt that
-//! succeeds ends the poll: an operation that was cancelled or dropped has consumed nothing.
+//! A [`SocketOp`] waits until its socket is ready in the direction of its [`Attempt`], then makes
+//! the attempt. Every poll begins with the entry check of all operations
+//! ([`asx_runtime::operation`]): it observes cancellation, charges the operation budget, and
+//! refuses the context of another task. The socket is used only after this check, and a successful
+//! attempt completes the poll. A cancelled or dropped operation has therefore consumed nothing.
 //!
-//! The names that methods answer with, [`ReadOp`] for example, are aliases of `SocketOp`; only what
-//! makes several attempts ([`WriteAllOp`], [`ReadExactOp`]) is a future of its own.
+//! Methods return aliases of `SocketOp`, for example [`ReadOp`]. Only the operations that make
+//! several attempts ([`WriteAllOp`], [`ReadExactOp`]) are separate futures.
 
 use std::fmt;
 use std::future::Future;
@@ -24,64 +24,64 @@ use asx_runtime::operation::{Registration, Wait, charge};
 use asx_runtime::{CancelSafe, Cx};
 
 use crate::io::{Result, WriteAllError};
-use crate::split::SocketStream;
+use crate::stream::SocketStream;
 
-/// The future of [`TcpStream::read`](crate::TcpStream::read) and of others that read;
-/// gives `io::Result<usize>`.
+/// The future of [`TcpStream::read`](crate::TcpStream::read) and other reads; gives
+/// `io::Result<usize>`.
 pub type ReadOp<'a> = SocketOp<'a, ReadInto<'a>>;
 /// The future of [`TcpStream::read_vectored`](crate::TcpStream::read_vectored);
 /// gives `io::Result<usize>`.
 pub type ReadVectoredOp<'a, 'b> = SocketOp<'a, ReadIntoAll<'a, 'b>>;
-/// The future of [`TcpStream::peek`](crate::TcpStream::peek) and of others that only look;
-/// gives `io::Result<usize>`.
+/// The future of [`TcpStream::peek`](crate::TcpStream::peek) and other peeks; gives
+/// `io::Result<usize>`.
 pub type PeekOp<'a> = SocketOp<'a, PeekInto<'a>>;
-/// The future of [`TcpStream::write`](crate::TcpStream::write) and of others that write once;
-/// gives `io::Result<usize>`.
+/// The future of [`TcpStream::write`](crate::TcpStream::write) and other single writes; gives
+/// `io::Result<usize>`.
 pub type WriteOp<'a> = SocketOp<'a, WriteFrom<'a>>;
 /// The future of [`TcpStream::write_vectored`](crate::TcpStream::write_vectored);
 /// gives `io::Result<usize>`.
 pub type WriteVectoredOp<'a> = SocketOp<'a, WriteFromAll<'a>>;
 /// The future of [`TcpListener::accept`](crate::TcpListener::accept); gives
-/// `io::Result<(S, Address)>`: a stream `S`, and where it comes from.
+/// `io::Result<(S, Address)>`: a stream `S`, and the address of its peer.
 pub type AcceptOp<'a, S> = SocketOp<'a, TakeConnection<S>>;
 /// The future of [`UdpSocket::recv_from`](crate::UdpSocket::recv_from); gives
-/// `io::Result<(usize, A)>`: a size, and an address `A`.
+/// `io::Result<(usize, A)>`: the number of bytes, and the address `A` of the sender.
 pub type RecvFromOp<'a, A> = SocketOp<'a, RecvFromInto<'a, A>>;
 /// The future of [`UdpSocket::send_to`](crate::UdpSocket::send_to); gives `io::Result<usize>`.
 pub type SendToOp<'a> = SocketOp<'a, SendToFrom<'a>>;
 
-/// What an operation does to its socket when that seems ready. Implemented here only.
+/// The system call of an operation, made when its socket seems ready. This trait is sealed.
 pub trait Attempt: Unpin + sealed::Sealed {
-    /// What the operation answers.
+    /// The result of the operation.
     type Output;
 
-    /// Which way it moves bytes.
+    /// The direction in which bytes are moved.
     #[doc(hidden)]
     const DIRECTION: Direction;
 
-    /// The answer, if there is nothing to wait for: no bytes are to be moved.
+    /// Returns the result of an operation that moves no bytes and needs no socket.
     #[doc(hidden)]
     fn without_socket(&self) -> Option<Self::Output> {
         None
     }
 
-    /// Tries it once. It has consumed nothing if it fails.
+    /// Makes one attempt. An attempt that fails has consumed nothing.
     #[doc(hidden)]
     fn attempt(&mut self, socket: &Arc<dyn Socket>) -> std::io::Result<Attempted<Self::Output>>;
 }
 
 pub(crate) mod sealed {
-    /// Keeps the traits of this crate's sockets to this crate.
+    /// Prevents implementations of the socket traits in other crates.
     pub trait Sealed {}
 }
 
-/// A try that succeeded.
+/// The result of a successful attempt.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Attempted<T> {
     output: T,
-    /// Fewer bytes were moved than the system could have moved: the host may conclude that the
-    /// socket is not ready any more ([`Socket::clear_after_short`]).
+    /// True if fewer bytes were moved than the system could have moved. The host may conclude that
+    /// the socket is no longer ready ([`Socket::clear_after_short`]).
     is_short: bool,
 }
 
@@ -91,19 +91,19 @@ impl<T> Attempted<T> {
     }
 }
 
-/// An operation of a task on a socket; see the [module](self).
+/// One operation on a socket; see the [module](self).
 #[must_use = "futures do nothing unless awaited"]
 pub struct SocketOp<'a, A: Attempt> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
+    waiter: SocketWaiter,
     attempt: A,
 }
 
 impl<'a, A: Attempt> SocketOp<'a, A> {
     #[track_caller]
     pub(crate) fn new(cx: &'a Cx, socket: &'a Arc<dyn Socket>, attempt: A) -> Self {
-        SocketOp { cx, socket, waiter: Waiter::new(), attempt }
+        SocketOp { cx, socket, waiter: SocketWaiter::new(), attempt }
     }
 }
 
@@ -122,7 +122,7 @@ impl<A: Attempt> Drop for SocketOp<'_, A> {
     }
 }
 
-/// An attempt that was not made, or failed, has consumed nothing.
+/// An operation is dropped before its attempt or after a failed one, which consumed nothing.
 impl<A: Attempt> CancelSafe for SocketOp<'_, A> {}
 
 impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
@@ -134,32 +134,32 @@ impl<A: Attempt> fmt::Debug for SocketOp<'_, A> {
     }
 }
 
-/// The share of the operation budget that a completed socket operation takes: a poll completes 16
-/// of them by default. A system call takes tens of times longer than an operation on a channel, so
-/// 128 of them would keep other tasks of the worker waiting for a long time.
+/// The charge of a completed socket operation to the operation budget. By default a poll completes
+/// 16 of them. A system call takes tens of times longer than an operation on a channel, so 128 of
+/// them would delay the other tasks of the worker for a long time.
 pub(crate) const COST: u32 = 8;
 
-/// How an operation waits: of a [`SocketOp`], or of a stream that is bound to a context.
-pub(crate) struct Waiter {
-    /// With the task, for its cancel.
+/// The wait of a [`SocketOp`], or of one direction of a [`Bound`](crate::Bound) stream.
+pub(crate) struct SocketWaiter {
+    /// The registration with the task, which wakes the operation when the task is cancelled.
     registration: Registration,
-    /// At the socket.
+    /// The place among the waiters of the socket.
     slot: WaitSlot,
-    /// Dumps name this line.
+    /// The line that dumps name.
     at: &'static Location<'static>,
 }
 
-impl Waiter {
+impl SocketWaiter {
     #[track_caller]
-    pub(crate) fn new() -> Waiter {
-        Waiter {
+    pub(crate) fn new() -> SocketWaiter {
+        SocketWaiter {
             registration: Registration::default(),
             slot: WaitSlot::default(),
             at: Location::caller(),
         }
     }
 
-    /// One poll of an operation.
+    /// Polls an operation: the entry check, then the socket.
     pub(crate) fn poll<A: Attempt>(
         &mut self,
         cx: &Cx,
@@ -180,7 +180,7 @@ impl Waiter {
         Poll::Ready(answer)
     }
 
-    /// Waits until the socket is worth a try, and tries.
+    /// Makes attempts while the socket seems ready, until one succeeds or fails.
     fn poll_socket<A: Attempt>(
         &mut self,
         cx: &Cx,
@@ -188,11 +188,11 @@ impl Waiter {
         attempt: &mut A,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<A::Output>> {
-        let Waiter { registration, slot, at } = self;
+        let SocketWaiter { registration, slot, at } = self;
         if let Some(output) = attempt.without_socket() {
             return Poll::Ready(Ok(output));
         }
-        // The last event that was cleared, and how often.
+        // The last readiness event that was cleared, and how many times.
         let mut cleared = (None, 0);
         loop {
             let Poll::Ready(seen) = socket.poll_ready(A::DIRECTION, slot, context.waker()) else {
@@ -222,7 +222,7 @@ impl Waiter {
         }
     }
 
-    /// The operation waits no longer.
+    /// Removes the wait from the task and from the socket.
     pub(crate) fn leave(&mut self, socket: &Arc<dyn Socket>, direction: Direction) {
         self.registration = Registration::default();
         if self.slot.0 != 0 {
@@ -231,60 +231,62 @@ impl Waiter {
     }
 }
 
-/// A socket that is closed stays ready. If its operations would block nevertheless, an operation
-/// fails after this many attempts instead of trying for ever.
+/// The maximum number of attempts after the same readiness event. A closed socket stays ready; if
+/// its attempts return `WouldBlock` nevertheless, the operation fails instead of spinning.
 const MOST_CLEARS: u32 = 16;
 
-/// The error of a socket that is closed, without an error that says why: the error of a failed
-/// connection can be taken only once.
+/// The error of a closed socket that reports no error: the error of a failed connection can be
+/// taken only once.
 #[cold]
 fn closed_without_error() -> std::io::Error {
-    let why = "the system reports that the socket is closed, but not why";
-    std::io::Error::new(ErrorKind::NotConnected, why)
+    let text = "the operating system reports the socket as closed, without an error";
+    std::io::Error::new(ErrorKind::NotConnected, text)
 }
 
-/// What a socket moves bytes by, which tells what a count means.
+/// The kind of transport, which decides what a short count means.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// A stream. After a short count it is empty or full, unless a read stopped at urgent data.
+    /// A TCP stream. After a short count its buffer is empty (a read) or full (a write), unless a
+    /// read stopped at urgent data.
     Tcp,
-    /// A stream. A read may also stop at descriptors that came with the bytes.
+    /// A Unix stream. A read may also stop at descriptors that were sent with the bytes.
     UnixStream,
-    /// A datagram is as long as it is, and may be empty.
+    /// Datagrams. A count is the size of one datagram, which may be empty.
     Datagrams,
 }
 
-/// Systems move no more bytes than this at once, however many are asked for.
+/// The maximum number of bytes that one system call moves (Linux: `MAX_RW_COUNT`).
 const MOST_BYTES: usize = 0x7fff_f000;
-/// Every system takes as many buffers at once. Where there are more, it may have passed over some.
+/// The number of buffers that every system accepts in one call (POSIX: `_XOPEN_IOV_MAX`). With more
+/// of them a short count proves nothing.
 const MOST_BUFFERS: usize = 16;
 
 impl Transport {
-    /// The answer to who asks for so many bytes, if no socket is needed for it: none of a stream.
+    /// Returns 0 for a stream operation that requests no bytes, which needs no socket.
     fn without_socket(self, asked: usize) -> Option<usize> {
         (asked == 0 && self != Transport::Datagrams).then_some(0)
     }
 
     fn attempted(self, moved: usize, asked: usize) -> Attempted<usize> {
-        // A count of zero is the end of the stream, which stays readable.
+        // A read of zero bytes is the end of the stream, which stays readable.
         let is_short = moved > 0 && moved < asked.min(MOST_BYTES);
         Attempted { output: moved, is_short: self == Transport::Tcp && is_short }
     }
 
-    /// The same for several buffers, of which the system may have taken only the first ones.
+    /// As `attempted`, for several buffers. The system may have used only the first ones.
     fn attempted_all(self, moved: usize, asked: usize, buffers: usize) -> Attempted<usize> {
         let Attempted { output, is_short } = self.attempted(moved, asked);
         Attempted { output, is_short: is_short && buffers <= MOST_BUFFERS }
     }
 }
 
-/// The bytes of several buffers, of which one may stand there more than once.
+/// The sum of the lengths. It saturates: the same buffer may be listed many times.
 fn total(lengths: impl Iterator<Item = usize>) -> usize {
     lengths.fold(0, usize::saturating_add)
 }
 
-/// Reads into a buffer.
+/// The attempt of a read into one buffer.
 #[derive(Debug)]
 pub struct ReadInto<'a> {
     pub(crate) buffer: &'a mut [u8],
@@ -307,7 +309,7 @@ impl Attempt for ReadInto<'_> {
     }
 }
 
-/// Reads into several buffers.
+/// The attempt of a read into several buffers.
 #[derive(Debug)]
 pub struct ReadIntoAll<'a, 'b> {
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
@@ -331,7 +333,7 @@ impl Attempt for ReadIntoAll<'_, '_> {
     }
 }
 
-/// Looks at what has come.
+/// The attempt of a peek.
 #[derive(Debug)]
 pub struct PeekInto<'a> {
     pub(crate) buffer: &'a mut [u8],
@@ -354,7 +356,7 @@ impl Attempt for PeekInto<'_> {
     }
 }
 
-/// Writes out of a buffer.
+/// The attempt of a write from one buffer.
 #[derive(Debug)]
 pub struct WriteFrom<'a> {
     pub(crate) buffer: &'a [u8],
@@ -377,7 +379,7 @@ impl Attempt for WriteFrom<'_> {
     }
 }
 
-/// Writes out of several buffers.
+/// The attempt of a write from several buffers.
 #[derive(Debug)]
 pub struct WriteFromAll<'a> {
     pub(crate) buffers: &'a [IoSlice<'a>],
@@ -402,14 +404,16 @@ impl Attempt for WriteFromAll<'_> {
 }
 
 /// The future of [`TcpStream::write_all`](crate::TcpStream::write_all); gives
-/// `Result<(), WriteAllError>`: one write after the other, until all bytes are given to a stream
-/// `S`. Not cancel-safe.
+/// `Result<(), WriteAllError>`. It writes to a stream `S` until all bytes are written.
+///
+/// # Cancel safety
+/// Not cancel-safe: if the future is dropped, the number of bytes it has written is lost.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteAllOp<'a, S> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
-    /// What is left.
+    waiter: SocketWaiter,
+    /// The bytes that are not written yet.
     bytes: &'a [u8],
     written: usize,
     stream: PhantomData<fn() -> S>,
@@ -422,7 +426,14 @@ impl<'a, S: SocketStream> WriteAllOp<'a, S> {
         socket: &'a Arc<dyn Socket>,
         bytes: &'a [u8],
     ) -> WriteAllOp<'a, S> {
-        WriteAllOp { cx, socket, waiter: Waiter::new(), bytes, written: 0, stream: PhantomData }
+        WriteAllOp {
+            cx,
+            socket,
+            waiter: SocketWaiter::new(),
+            bytes,
+            written: 0,
+            stream: PhantomData,
+        }
     }
 }
 
@@ -431,7 +442,7 @@ impl<S: SocketStream> Future for WriteAllOp<'_, S> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let WriteAllOp { cx, socket, waiter, bytes, written, .. } = &mut *self;
-        // An empty write is an operation as well: it looks for a cancel, and is charged.
+        // An empty write is an operation too: it observes cancellation and is charged.
         while !bytes.is_empty() || *written == 0 {
             let mut attempt = WriteFrom { buffer: bytes, transport: S::TRANSPORT };
             let error = match ready!(waiter.poll(cx, socket, &mut attempt, context)) {
@@ -463,13 +474,15 @@ impl<S> fmt::Debug for WriteAllOp<'_, S> {
 }
 
 /// The future of [`TcpStream::read_exact`](crate::TcpStream::read_exact); gives
-/// `io::Result<()>`: one read after the other, until the buffer is full, from a stream `S`. Not
-/// cancel-safe.
+/// `io::Result<()>`. It reads from a stream `S` until the buffer is full.
+///
+/// # Cancel safety
+/// Not cancel-safe: if the future is dropped, the number of bytes it has read is lost.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadExactOp<'a, S> {
     cx: &'a Cx,
     socket: &'a Arc<dyn Socket>,
-    waiter: Waiter,
+    waiter: SocketWaiter,
     buffer: &'a mut [u8],
     filled: usize,
     stream: PhantomData<fn() -> S>,
@@ -482,7 +495,14 @@ impl<'a, S: SocketStream> ReadExactOp<'a, S> {
         socket: &'a Arc<dyn Socket>,
         buffer: &'a mut [u8],
     ) -> ReadExactOp<'a, S> {
-        ReadExactOp { cx, socket, waiter: Waiter::new(), buffer, filled: 0, stream: PhantomData }
+        ReadExactOp {
+            cx,
+            socket,
+            waiter: SocketWaiter::new(),
+            buffer,
+            filled: 0,
+            stream: PhantomData,
+        }
     }
 }
 
@@ -491,7 +511,7 @@ impl<S: SocketStream> Future for ReadExactOp<'_, S> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let ReadExactOp { cx, socket, waiter, buffer, filled, .. } = &mut *self;
-        // An empty read is an operation as well: it looks for a cancel, and is charged.
+        // An empty read is an operation too: it observes cancellation and is charged.
         while *filled < buffer.len() || *filled == 0 {
             let mut attempt = ReadInto { buffer: &mut buffer[*filled..], transport: S::TRANSPORT };
             match ready!(waiter.poll(cx, socket, &mut attempt, context))? {
@@ -516,7 +536,7 @@ impl<S> fmt::Debug for ReadExactOp<'_, S> {
     }
 }
 
-/// Takes a connection, of which a stream `S` is made.
+/// The attempt of an accept, which creates a stream `S`.
 #[derive(Debug)]
 pub struct TakeConnection<S> {
     stream: PhantomData<fn() -> S>,
@@ -540,31 +560,34 @@ impl<S: Accepted> Attempt for TakeConnection<S> {
     }
 }
 
-/// A stream that listeners give. Implemented here only.
+/// A stream that a listener accepts. This trait is sealed.
 pub trait Accepted: sealed::Sealed {
-    /// Where it comes from.
+    /// The type of the address of its peer.
     type Address: FromAddress;
 
-    /// The stream over a socket.
+    /// Creates the stream over a socket.
     #[doc(hidden)]
     fn of(socket: Arc<dyn Socket>) -> Self;
 }
 
-/// An address of one family. Implemented here only.
+/// An address of one family. Only this crate implements it.
 pub trait FromAddress: Sized {
-    /// The address, if it is of this family.
+    /// Converts an address of this family; an address of another family is an error.
     #[doc(hidden)]
     fn from_address(address: Address) -> std::io::Result<Self>;
 }
 
 impl FromAddress for SocketAddr {
     fn from_address(address: Address) -> std::io::Result<SocketAddr> {
-        let wrong = || std::io::Error::new(ErrorKind::InvalidData, "not an internet address");
-        address.inet().ok_or_else(wrong)
+        let other_family = || {
+            let text = format!("{address} is not an internet address");
+            std::io::Error::new(ErrorKind::InvalidData, text)
+        };
+        address.inet().ok_or_else(other_family)
     }
 }
 
-/// Takes a datagram and where it comes from.
+/// The attempt of a receive that also returns the address of the sender.
 #[derive(Debug)]
 pub struct RecvFromInto<'a, A> {
     pub(crate) buffer: &'a mut [u8],
@@ -583,7 +606,7 @@ impl<A: FromAddress> Attempt for RecvFromInto<'_, A> {
     }
 }
 
-/// Sends a datagram somewhere.
+/// The attempt of a send to an address.
 #[derive(Debug)]
 pub struct SendToFrom<'a> {
     pub(crate) buffer: &'a [u8],
@@ -601,7 +624,8 @@ impl Attempt for SendToFrom<'_> {
     }
 }
 
-/// Waits until a connection that was begun is there, or has failed.
+/// The attempt that completes a connect: checks whether the connection is established or has
+/// failed.
 #[derive(Debug)]
 pub(crate) struct FinishConnect;
 
@@ -617,7 +641,7 @@ impl Attempt for FinishConnect {
         }
         match socket.peer_address() {
             Ok(_) => Ok(Attempted::new(())),
-            // Ready too early.
+            // A spurious event: the connection is still pending.
             Err(error) if error.kind() == ErrorKind::NotConnected => {
                 Err(ErrorKind::WouldBlock.into())
             }

@@ -1,17 +1,17 @@
-//! A server: a task for each connection, and an end in order.
+//! Servers: a task for each connection, and an orderly shutdown.
 //!
 //! ```text
-//!   told to stop (cx.stopping)      cancelled             the end of its patience
-//!     no more connections taken       handlers see it       what is left is ended by force
-//!     the listener is closed          and clean up
+//!   stop request (cx.stopping)        cancellation            end of the grace period
+//!     no more connections accepted      handlers observe it     remaining handlers are aborted
+//!     the listener is closed            and clean up
 //!     handlers finish
 //! ```
 //!
 //! [`Scope::stop_within`] and a shutdown of the runtime make these steps.
 //!
-//! A handler that waits for its next request watches [`Cx::stopping`] beside the read, as in the
-//! example of this crate: an idle connection is closed when the server is told, a busy one when its
-//! request is answered.
+//! A handler that waits for its next request also waits for [`Cx::stopping`], as in the example of
+//! this crate. On a stop request, idle connections are closed immediately and busy ones after they
+//! have answered their request.
 
 use std::fmt;
 use std::future::Future;
@@ -25,17 +25,40 @@ use asx_runtime::{Cx, Policy, Scope, TaskError, select};
 use crate::io::{Error, Lossless, Result};
 use crate::{TcpListener, TcpStream};
 
-/// What gives connections: a [`TcpListener`], a `UnixListener`, or one of your own.
+/// A source of connections: a [`TcpListener`], a `UnixListener`, or a custom one.
+///
+/// ```
+/// use asx::net::{Listener, TcpListener, TcpStream};
+/// use asx::{Cx, io};
+///
+/// /// Accepts connections with `TCP_NODELAY`.
+/// struct NoDelay(TcpListener);
+///
+/// impl Listener for NoDelay {
+///     type Stream = TcpStream;
+///     type Peer = std::net::SocketAddr;
+///
+///     async fn accept(&self, cx: &Cx) -> io::Result<(Self::Stream, Self::Peer)> {
+///         let (stream, peer) = self.0.accept(cx).await?;
+///         stream.set_nodelay(true)?;
+///         Ok((stream, peer))
+///     }
+/// }
+/// ```
 pub trait Listener: Send {
-    /// A connection.
+    /// The type of the connections.
     type Stream: Send + 'static;
-    /// Where it comes from.
+    /// The type of the addresses of peers.
     type Peer: Send + 'static;
 
-    /// The next connection.
+    /// Waits for the next connection.
     ///
-    /// An accept that is cancelled, or whose future is dropped before it is done, has taken none.
-    /// Whoever implements this keeps that promise.
+    /// # Errors
+    /// The error of the operating system, which [`AcceptFailure`] classifies, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Implementations must be cancel-safe: an accept that is cancelled or dropped has taken no
+    /// connection.
     fn accept(&self, cx: &Cx) -> impl Future<Output = Result<(Self::Stream, Self::Peer)>> + Send;
 }
 
@@ -58,20 +81,20 @@ impl Listener for crate::UnixListener {
     }
 }
 
-/// What an error of an accept means for the next one.
+/// The class of an accept error: whether later accepts can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AcceptFailure {
-    /// It was about one connection, which is gone: the next accept may succeed.
+    /// An error of one connection, which is closed. The next accept may succeed.
     Connection,
-    /// There are no descriptors or no memory to spare: the connection still waits, and so should
-    /// whoever accepts.
+    /// No descriptor or no memory is free. The connection is still in the backlog; accept again
+    /// after a pause.
     Exhausted,
-    /// The listener is of no use any more.
+    /// The listener can accept no more connections.
     Fatal,
 }
 
 impl AcceptFailure {
-    /// What this error means.
+    /// Classifies an error.
     pub fn of(error: &IoError) -> AcceptFailure {
         match error.kind() {
             ErrorKind::ConnectionAborted
@@ -87,21 +110,21 @@ impl AcceptFailure {
         }
     }
 
-    /// Errors that the standard library has no kind for.
+    /// Classifies an error that the standard library has no kind for.
     #[cfg(unix)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         match number {
-            // The last: the system watches no more sockets for this user.
+            // ENOSPC: the limit of epoll registrations of this user is reached.
             Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOSPC) => {
                 AcceptFailure::Exhausted
             }
-            // The system hands on errors of the network that the connection came by.
+            // Errors of the network, which Linux reports by `accept`.
             Some(libc::EPROTO | libc::EPERM | libc::ENOPROTOOPT) => AcceptFailure::Connection,
             _ => AcceptFailure::Fatal,
         }
     }
 
-    /// Errors that the standard library has no kind for.
+    /// Classifies an error that the standard library has no kind for.
     #[cfg(windows)]
     fn of_number(number: Option<i32>) -> AcceptFailure {
         const WSAEMFILE: i32 = 10_024;
@@ -113,59 +136,80 @@ impl AcceptFailure {
     }
 }
 
-/// What a server has done.
+/// The counts of a server; returned by [`serve`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeReport {
-    /// Connections that were taken.
+    /// The number of accepted connections.
     pub accepted: u64,
-    /// Handlers that ended well.
+    /// The number of handlers that succeeded.
     pub completed: u64,
-    /// Handlers that ended with an error of their own.
+    /// The number of handlers that returned an error other than a cancellation.
     pub failed: u64,
-    /// Handlers that ended because they were cancelled.
+    /// The number of handlers that returned a cancellation.
     pub cancelled: u64,
-    /// Handlers that panicked, were refused or ended by force.
+    /// The number of handlers that panicked, could not be started or were aborted.
     pub aborted: u64,
-    /// Accepts that failed: with a connection that was gone, or for want of descriptors.
+    /// The number of failed accepts, of both temporary classes of [`AcceptFailure`].
     pub accept_errors: u64,
-    /// How often descriptors ran out, whatever number of accepts that has failed.
+    /// The number of times that descriptors or memory ran out. Failed accepts in a row count once.
     pub exhaustions: u64,
 }
 
-/// What a server tells while it runs; see [`Server::on_event`].
+/// An event of a running server; see [`Server::on_event`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeEvent<'a> {
-    /// There are no descriptors or no memory to spare. The server tries again after a while; this
-    /// is said once until it has succeeded.
+    /// No descriptor or no memory is free. The server retries; further failures are not reported
+    /// until an accept has succeeded.
     Exhausted(&'a IoError),
-    /// A connection was taken again, after so many failures.
+    /// A connection was accepted after the server was exhausted.
     Recovered {
-        /// How many accepts have failed.
+        /// The number of failed accepts.
         failures: u64,
     },
 }
 
-/// A server with settings; [`serve`] is one without.
-#[must_use = "run it"]
+/// A server with options; [`serve`] runs one with the defaults.
+///
+/// ```
+/// use asx::net::{ServeEvent, ServeReport, Server, TcpListener};
+/// use asx::{Cx, io};
+///
+/// async fn run(cx: &Cx, listener: TcpListener) -> io::Result<ServeReport> {
+///     let server = Server::new(listener).on_event(|event| match event {
+///         ServeEvent::Exhausted(error) => eprintln!("cannot accept connections: {error}"),
+///         ServeEvent::Recovered { failures } => eprintln!("accepting again after {failures}"),
+///         _ => {}
+///     });
+///     server.serve(cx, |cx, mut stream, _peer| async move {
+///         Ok(stream.write_all(&cx, b"hello\n").await?)
+///     }).await
+/// }
+/// ```
+#[must_use = "call `serve` to run the server"]
 pub struct Server<L> {
     listener: L,
     on_event: Option<EventHandler>,
 }
 
-/// Who is told of events.
+/// The callback for events.
 type EventHandler = Box<dyn FnMut(ServeEvent<'_>) + Send>;
 
-/// Takes connections and runs `handler` in a task for each, until the task is told to stop
-/// ([`Cx::stopping`]). Then it takes no more, closes the listener, waits until all handlers have
-/// ended, and says what it has done.
+/// Accepts connections and runs `handler` in a task for each, until a stop request
+/// ([`Cx::stopping`]). It then closes the listener, waits until all handlers have ended, and
+/// returns their counts.
 ///
-/// The error of a handler ends that handler alone, and is counted. Where there are no descriptors
-/// to spare it waits (1 ms, then twice as long each time, up to 1 s) and goes on.
+/// An error of a handler ends only this handler and is counted. If no descriptor is free, the
+/// server pauses (1 ms, doubled after each failure up to 1 s) and continues. The documentation of
+/// the crate has an [example](crate).
 ///
 /// # Errors
-/// The task was asked to stop, and so were the handlers; or the listener is of no use any more.
+/// The cancellation, which the handlers also observe, or the error of a listener that can accept no
+/// more connections ([`AcceptFailure::Fatal`]).
+///
+/// # Cancel safety
+/// Not cancel-safe: a cancelled call cancels its handlers and returns no counts.
 pub async fn serve<L, H, F>(cx: &Cx, listener: L, handler: H) -> Result<ServeReport>
 where
     L: Listener,
@@ -176,21 +220,24 @@ where
 }
 
 impl<L: Listener> Server<L> {
-    /// A server that takes connections from `listener`.
+    /// Creates a server that accepts connections from `listener`.
     pub fn new(listener: L) -> Server<L> {
         Server { listener, on_event: None }
     }
 
-    /// Has events told.
-    pub fn on_event(mut self, tell: impl FnMut(ServeEvent<'_>) + Send + 'static) -> Server<L> {
-        self.on_event = Some(Box::new(tell));
+    /// Sets a callback for events.
+    pub fn on_event(mut self, callback: impl FnMut(ServeEvent<'_>) + Send + 'static) -> Server<L> {
+        self.on_event = Some(Box::new(callback));
         self
     }
 
-    /// Serves; see [`serve`].
+    /// Accepts connections and runs `handler` in a task for each; see [`serve`].
     ///
     /// # Errors
     /// As [`serve`].
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe, as [`serve`].
     pub async fn serve<H, F>(self, cx: &Cx, handler: H) -> Result<ServeReport>
     where
         H: Fn(Cx, L::Stream, L::Peer) -> F + Send,
@@ -207,7 +254,7 @@ impl<L: Listener> Server<L> {
         }
     }
 
-    /// Takes connections until the task is told to stop. The listener is closed at the end.
+    /// Accepts connections until a stop request, then closes the listener.
     async fn accept_all<H, F>(
         self,
         cx: &Cx,
@@ -220,7 +267,7 @@ impl<L: Listener> Server<L> {
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let Server { listener, mut on_event } = self;
-        let mut tell = |event: ServeEvent<'_>| {
+        let mut emit = |event: ServeEvent<'_>| {
             if let Some(on_event) = &mut on_event {
                 on_event(event);
             }
@@ -228,13 +275,13 @@ impl<L: Listener> Server<L> {
         let mut streak = Streak::default();
         loop {
             let accepted = select! {
-                told = cx.stopping() => return Ok(told?),
+                stopping = cx.stopping() => return Ok(stopping?),
                 accepted = Lossless::new(listener.accept(cx)) => accepted,
             };
             let error = match accepted {
                 Ok((stream, peer)) => {
                     if let Some(failures) = streak.end() {
-                        tell(ServeEvent::Recovered { failures });
+                        emit(ServeEvent::Recovered { failures });
                     }
                     counts.accepted.fetch_add(1, Relaxed);
                     let counts = counts.clone();
@@ -251,11 +298,11 @@ impl<L: Listener> Server<L> {
                     counts.accept_errors.fetch_add(1, Relaxed);
                     if streak.failures == 0 {
                         counts.exhaustions.fetch_add(1, Relaxed);
-                        tell(ServeEvent::Exhausted(&error));
+                        emit(ServeEvent::Exhausted(&error));
                     }
                     select! {
-                        told = cx.stopping() => return Ok(told?),
-                        over = cx.sleep(streak.pause()) => over?,
+                        stopping = cx.stopping() => return Ok(stopping?),
+                        slept = cx.sleep(streak.pause()) => slept?,
                     }
                 }
             }
@@ -269,32 +316,32 @@ impl<L: fmt::Debug> fmt::Debug for Server<L> {
     }
 }
 
-/// How long to wait when descriptors run out, at first and at most.
+/// The first and the longest pause after descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Failures one after the other for want of descriptors.
+/// Consecutive accepts that failed because descriptors or memory ran out.
 #[derive(Debug, Default)]
 struct Streak {
     failures: u64,
 }
 
 impl Streak {
-    /// Another failure: how long to wait.
+    /// Counts a failure and returns the pause before the next accept.
     fn pause(&mut self) -> Duration {
         let doublings = u32::try_from(self.failures.min(10)).unwrap_or(10);
         self.failures += 1;
         LONGEST_PAUSE.min(PAUSE * (1 << doublings))
     }
 
-    /// A success: how many failures there were, if any.
+    /// Ends the streak and returns its number of failures, or `None` if there were none.
     fn end(&mut self) -> Option<u64> {
         let failures = std::mem::take(&mut self.failures);
         (failures > 0).then_some(failures)
     }
 }
 
-/// What becomes a [`ServeReport`].
+/// The counters of a running server.
 #[derive(Debug, Default)]
 struct Counts {
     accepted: AtomicU64,
@@ -306,7 +353,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Runs a handler and counts how it ends.
+    /// Runs a handler and counts its result.
     async fn watch(self: Arc<Self>, handler: impl Future<Output = Result<()>>) -> Result<()> {
         let ended = handler.await;
         let count = match &ended {
@@ -318,7 +365,7 @@ impl Counts {
         ended
     }
 
-    /// When all handlers have ended.
+    /// Returns the counts after all handlers have ended.
     fn report(&self) -> ServeReport {
         let accepted = self.accepted.load(Relaxed);
         let completed = self.completed.load(Relaxed);
@@ -341,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_second_and_begin_again_after_a_success() {
+    fn streak_pauses_double_up_to_a_second_and_restart_after_a_success() {
         let mut streak = Streak::default();
         let pauses: Vec<_> = (0..12).map(|_| streak.pause().as_millis()).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]);
@@ -352,7 +399,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_failed_accept_means() {
+    fn accept_failure_classifies_errors_by_number() {
         let of = |number| AcceptFailure::of(&IoError::from_raw_os_error(number));
         assert_eq!(of(libc::EMFILE), AcceptFailure::Exhausted);
         assert_eq!(of(libc::ENFILE), AcceptFailure::Exhausted);

@@ -51,7 +51,7 @@ use windows as sys;
 /// receive those as well.
 ///
 /// # Errors
-/// Those of [`listen`], or the cancellation.
+/// As [`listen`], or the cancellation.
 ///
 /// # Cancel safety
 /// Not cancel-safe: a signal that arrives between two calls is missed.

@@ -1,413 +1,322 @@
-//! The two directions of a stream, and what both kinds of stream share.
+//! The halves of a stream: one type for each direction, over a borrowed or a shared socket.
 
 use std::fmt;
-use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::net::Shutdown;
 use std::sync::Arc;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{OwnedHandle, Socket};
+use asx_runtime::net::Socket;
 
 use crate::bound::Bound;
 use crate::io::{self, Result, WriteAllError};
 use crate::op::sealed::Sealed;
 use crate::op::{
-    Accepted, FromAddress, PeekInto, PeekOp, ReadExactOp, ReadInto, ReadIntoAll, ReadOp,
-    ReadVectoredOp, SocketOp, Transport, WriteAllOp, WriteFrom, WriteFromAll, WriteOp,
-    WriteVectoredOp,
+    FromAddress, PeekInto, PeekOp, ReadExactOp, ReadInto, ReadIntoAll, ReadOp, ReadVectoredOp,
+    SocketOp, Transport, WriteAllOp, WriteFrom, WriteFromAll, WriteOp, WriteVectoredOp,
 };
+use crate::stream::{OverSocket, ReadSide, SocketStream, WriteSide, end_write};
 
-/// A stream, or half of one, over a socket. Implemented here only.
-pub trait OverSocket: Sealed + Send {
-    /// What its counts mean.
-    #[doc(hidden)]
-    const TRANSPORT: Transport;
+/// The read half of a stream `S`, borrowed from it; created by
+/// [`StreamSocket::split`](crate::StreamSocket::split).
+pub type ReadHalf<'a, S> = ReadPart<S, BorrowedSocket<'a>>;
 
-    /// The socket.
-    #[doc(hidden)]
-    fn socket(&self) -> &Arc<dyn Socket>;
+/// The write half of a stream `S`, borrowed from it; created by
+/// [`StreamSocket::split`](crate::StreamSocket::split).
+pub type WriteHalf<'a, S> = WritePart<S, BorrowedSocket<'a>>;
+
+/// The read half of a stream `S`, with its own reference to the socket; created by
+/// [`StreamSocket::into_split`](crate::StreamSocket::into_split).
+pub type OwnedReadHalf<S> = ReadPart<S, SharedSocket>;
+
+/// The write half of a stream `S`, with its own reference to the socket; created by
+/// [`StreamSocket::into_split`](crate::StreamSocket::into_split).
+///
+/// Dropping it shuts down this direction: the peer reads the end of the stream. The read half can
+/// still be read.
+pub type OwnedWriteHalf<S> = WritePart<S, ShutdownOnDrop>;
+
+/// The direction from the peer of a stream `S`.
+///
+/// Use it by the names [`ReadHalf`] and [`OwnedReadHalf`].
+pub struct ReadPart<S, R> {
+    socket: R,
+    stream: PhantomData<fn() -> S>,
 }
 
-/// A stream over a socket: [`TcpStream`](crate::TcpStream), `UnixStream`. Implemented here only.
-pub trait SocketStream: ReadSide + WriteSide + Accepted {}
+impl<S: SocketStream, R: SocketRef> ReadPart<S, R> {
+    /// Reads bytes into `buffer`; see [`StreamSocket::read`](crate::StreamSocket::read).
+    ///
+    /// # Errors
+    /// The error of the connection, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a read that is cancelled or dropped has consumed no bytes.
+    #[track_caller]
+    pub fn read<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
+        SocketOp::new(cx, self.socket.get(), ReadInto { buffer, transport: S::TRANSPORT })
+    }
 
-/// What can be read from when it is [bound](Bound) to a context. Implemented here only.
-pub trait ReadSide: OverSocket {}
+    /// Reads bytes into several buffers, filling one after the other.
+    ///
+    /// # Errors
+    /// As [`read`](ReadPart::read).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe, as [`read`](ReadPart::read).
+    #[track_caller]
+    pub fn read_vectored<'a, 'b>(
+        &'a mut self,
+        cx: &'a Cx,
+        buffers: &'a mut [IoSliceMut<'b>],
+    ) -> ReadVectoredOp<'a, 'b> {
+        SocketOp::new(cx, self.socket.get(), ReadIntoAll { buffers, transport: S::TRANSPORT })
+    }
 
-/// What can be written to when it is [bound](Bound) to a context. Implemented here only.
-pub trait WriteSide: OverSocket {}
+    /// Reads until `buffer` is full.
+    ///
+    /// # Errors
+    /// [`UnexpectedEof`](std::io::ErrorKind::UnexpectedEof) if the peer ends its direction before,
+    /// otherwise as [`read`](ReadPart::read).
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: the number of bytes that a cancelled call has read is lost.
+    #[track_caller]
+    pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
+        ReadExactOp::new(cx, self.socket.get(), buffer)
+    }
 
-#[track_caller]
-pub(crate) fn read<'a, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    buffer: &'a mut [u8],
-) -> ReadOp<'a> {
-    SocketOp::new(cx, socket, ReadInto { buffer, transport: S::TRANSPORT })
-}
+    /// Copies available bytes into `buffer` without consuming them; see
+    /// [`StreamSocket::peek`](crate::StreamSocket::peek).
+    ///
+    /// # Errors
+    /// As [`read`](ReadPart::read).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: it consumes no bytes.
+    #[track_caller]
+    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
+        SocketOp::new(cx, self.socket.get(), PeekInto { buffer, transport: S::TRANSPORT })
+    }
 
-#[track_caller]
-pub(crate) fn read_vectored<'a, 'b, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    buffers: &'a mut [IoSliceMut<'b>],
-) -> ReadVectoredOp<'a, 'b> {
-    SocketOp::new(cx, socket, ReadIntoAll { buffers, transport: S::TRANSPORT })
-}
+    /// Returns the address of this end.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.get().local_address()?)
+    }
 
-#[track_caller]
-pub(crate) fn read_exact<'a, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    buffer: &'a mut [u8],
-) -> ReadExactOp<'a, S> {
-    ReadExactOp::new(cx, socket, buffer)
-}
-
-#[track_caller]
-pub(crate) fn write_all<'a, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    bytes: &'a [u8],
-) -> WriteAllOp<'a, S> {
-    WriteAllOp::new(cx, socket, bytes)
-}
-
-#[track_caller]
-pub(crate) fn write<'a, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    buffer: &'a [u8],
-) -> WriteOp<'a> {
-    SocketOp::new(cx, socket, WriteFrom { buffer, transport: S::TRANSPORT })
-}
-
-#[track_caller]
-pub(crate) fn write_vectored<'a, S: SocketStream>(
-    cx: &'a Cx,
-    socket: &'a Arc<dyn Socket>,
-    buffers: &'a [IoSlice<'a>],
-) -> WriteVectoredOp<'a> {
-    SocketOp::new(cx, socket, WriteFromAll { buffers, transport: S::TRANSPORT })
-}
-
-/// Tells the peer that no more comes. A peer that is gone need not be told.
-pub(crate) fn end_write(socket: &Arc<dyn Socket>) -> Result<()> {
-    match socket.shutdown(Shutdown::Write) {
-        Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
-        ended => Ok(ended?),
+    /// Returns the address of the peer.
+    ///
+    /// # Errors
+    /// [`NotConnected`](std::io::ErrorKind::NotConnected) if the connection is closed.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.get().peer_address()?)
     }
 }
 
-/// Duplicates the socket of the operating system.
-pub(crate) fn duplicate(socket: &Arc<dyn Socket>) -> std::io::Result<OwnedHandle> {
-    let none = || std::io::Error::new(ErrorKind::Unsupported, "the socket is simulated");
-    socket.handle().ok_or_else(none)?.try_clone_to_owned()
+impl<S: SocketStream> OwnedReadHalf<S> {
+    /// Returns the stream that both halves were created from.
+    ///
+    /// # Errors
+    /// [`ReuniteError`], which returns the halves, if they belong to different streams.
+    pub fn reunite(self, write: OwnedWriteHalf<S>) -> std::result::Result<S, ReuniteError<S>> {
+        reunite(self, write)
+    }
+
+    /// Binds the half to a context, which implements the IO traits of other libraries.
+    #[track_caller]
+    pub fn bound(self, cx: &Cx) -> Bound<OwnedReadHalf<S>> {
+        Bound::new(self, cx)
+    }
 }
 
-pub(crate) fn halves<S: SocketStream>(
-    socket: &Arc<dyn Socket>,
-) -> (ReadHalf<'_, S>, WriteHalf<'_, S>) {
-    (ReadHalf { socket, stream: PhantomData }, WriteHalf { socket, stream: PhantomData })
+/// The direction to the peer of a stream `S`.
+///
+/// Use it by the names [`WriteHalf`] and [`OwnedWriteHalf`].
+pub struct WritePart<S, R> {
+    socket: R,
+    stream: PhantomData<fn() -> S>,
 }
 
-pub(crate) fn owned_halves<S: SocketStream>(
-    socket: Arc<dyn Socket>,
-) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
-    let read = OwnedReadHalf { socket: socket.clone(), stream: PhantomData };
-    (read, OwnedWriteHalf { socket: Some(socket), stream: PhantomData })
+impl<S: SocketStream, R: SocketRef> WritePart<S, R> {
+    /// Writes some of `bytes`; see [`StreamSocket::write`](crate::StreamSocket::write).
+    ///
+    /// # Errors
+    /// The error of the connection, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a write that is cancelled or dropped has sent no bytes.
+    #[track_caller]
+    pub fn write<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
+        let attempt = WriteFrom { buffer: bytes, transport: S::TRANSPORT };
+        SocketOp::new(cx, self.socket.get(), attempt)
+    }
+
+    /// Writes some of the bytes of several buffers, one after the other.
+    ///
+    /// # Errors
+    /// As [`write`](WritePart::write).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe, as [`write`](WritePart::write).
+    #[track_caller]
+    pub fn write_vectored<'a>(
+        &'a mut self,
+        cx: &'a Cx,
+        buffers: &'a [IoSlice<'a>],
+    ) -> WriteVectoredOp<'a> {
+        SocketOp::new(cx, self.socket.get(), WriteFromAll { buffers, transport: S::TRANSPORT })
+    }
+
+    /// Writes all bytes.
+    ///
+    /// # Errors
+    /// A [`WriteAllError`] with the number of bytes that were written before the error or the
+    /// cancellation.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: if the future is dropped, the number of bytes it has written is lost.
+    #[track_caller]
+    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, S> {
+        WriteAllOp::new(cx, self.socket.get(), bytes)
+    }
+
+    /// Shuts down this direction: the peer reads the bytes that were written, then the end of the
+    /// stream. Succeeds if the connection is closed already.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn shutdown(&mut self) -> Result<()> {
+        Ok(end_write(self.socket.get())?)
+    }
+
+    /// Returns the address of this end.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn local_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.get().local_address()?)
+    }
+
+    /// Returns the address of the peer.
+    ///
+    /// # Errors
+    /// [`NotConnected`](std::io::ErrorKind::NotConnected) if the connection is closed.
+    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
+        S::Address::from_address(self.socket.get().peer_address()?)
+    }
+}
+
+impl<S: SocketStream> OwnedWriteHalf<S> {
+    /// Returns the stream that both halves were created from.
+    ///
+    /// # Errors
+    /// [`ReuniteError`], which returns the halves, if they belong to different streams.
+    pub fn reunite(self, read: OwnedReadHalf<S>) -> std::result::Result<S, ReuniteError<S>> {
+        reunite(read, self)
+    }
+
+    /// Binds the half to a context, which implements the IO traits of other libraries.
+    #[track_caller]
+    pub fn bound(self, cx: &Cx) -> Bound<OwnedWriteHalf<S>> {
+        Bound::new(self, cx)
+    }
+}
+
+/// The reference of a half to the socket of its stream. This trait is sealed.
+pub trait SocketRef: Sealed + Send {
+    /// True for owned halves, which have other names in `Debug` output.
+    #[doc(hidden)]
+    const IS_OWNED: bool;
+
+    #[doc(hidden)]
+    fn get(&self) -> &Arc<dyn Socket>;
+}
+
+/// The socket of a [`ReadHalf`] or [`WriteHalf`], borrowed from its stream.
+pub struct BorrowedSocket<'a>(&'a Arc<dyn Socket>);
+
+impl Sealed for BorrowedSocket<'_> {}
+
+impl SocketRef for BorrowedSocket<'_> {
+    const IS_OWNED: bool = false;
+
+    fn get(&self) -> &Arc<dyn Socket> {
+        self.0
+    }
+}
+
+/// The socket of an [`OwnedReadHalf`], shared with the write half.
+pub struct SharedSocket(Arc<dyn Socket>);
+
+impl Sealed for SharedSocket {}
+
+impl SocketRef for SharedSocket {
+    const IS_OWNED: bool = true;
+
+    fn get(&self) -> &Arc<dyn Socket> {
+        &self.0
+    }
+}
+
+/// The socket of an [`OwnedWriteHalf`], shared with the read half. Dropping it shuts down the
+/// direction to the peer.
+pub struct ShutdownOnDrop {
+    /// `None` after the half was reunited.
+    socket: Option<Arc<dyn Socket>>,
+}
+
+impl Sealed for ShutdownOnDrop {}
+
+impl SocketRef for ShutdownOnDrop {
+    const IS_OWNED: bool = true;
+
+    fn get(&self) -> &Arc<dyn Socket> {
+        self.socket.as_ref().expect("`reunite` consumes the half")
+    }
+}
+
+impl Drop for ShutdownOnDrop {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            // It fails if the connection is closed already.
+            let _ = socket.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+pub(crate) fn halves<S>(socket: &Arc<dyn Socket>) -> (ReadHalf<'_, S>, WriteHalf<'_, S>) {
+    let read = ReadPart { socket: BorrowedSocket(socket), stream: PhantomData };
+    (read, WritePart { socket: BorrowedSocket(socket), stream: PhantomData })
+}
+
+pub(crate) fn owned_halves<S>(socket: Arc<dyn Socket>) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
+    let read = ReadPart { socket: SharedSocket(socket.clone()), stream: PhantomData };
+    let socket = ShutdownOnDrop { socket: Some(socket) };
+    (read, WritePart { socket, stream: PhantomData })
 }
 
 pub(crate) fn reunite<S: SocketStream>(
     read: OwnedReadHalf<S>,
     mut write: OwnedWriteHalf<S>,
 ) -> std::result::Result<S, ReuniteError<S>> {
-    let same = write.socket.as_ref().is_some_and(|socket| Arc::ptr_eq(socket, &read.socket));
-    if !same {
+    if !Arc::ptr_eq(read.socket.get(), write.socket.get()) {
         return Err(ReuniteError { read, write });
     }
-    // Its drop would end the direction.
-    write.socket = None;
-    Ok(S::of(read.socket))
+    // Dropping the write half would shut down the stream.
+    write.socket.socket = None;
+    Ok(S::of(read.socket.0))
 }
 
-/// The direction from the peer, borrowed from a stream `S`.
-pub struct ReadHalf<'a, S> {
-    socket: &'a Arc<dyn Socket>,
-    stream: PhantomData<&'a mut S>,
-}
-
-impl<S: SocketStream> ReadHalf<'_, S> {
-    /// Takes bytes that have come; 0: the peer sends no more. Cancel-safe.
-    #[track_caller]
-    pub fn read<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
-        read::<S>(cx, self.socket, buffer)
-    }
-
-    /// The same into several buffers, one after the other.
-    #[track_caller]
-    pub fn read_vectored<'a, 'b>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a mut [IoSliceMut<'b>],
-    ) -> ReadVectoredOp<'a, 'b> {
-        read_vectored::<S>(cx, self.socket, buffers)
-    }
-
-    /// Fills the buffer; see [`io::Read::read_exact`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    #[track_caller]
-    pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
-        read_exact::<S>(cx, self.socket, buffer)
-    }
-
-    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
-    ///
-    /// Cancel-safe.
-    #[track_caller]
-    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, self.socket, PeekInto { buffer, transport: S::TRANSPORT })
-    }
-
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.local_address()?)
-    }
-
-    /// Where the peer is.
-    ///
-    /// # Errors
-    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
-    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.peer_address()?)
-    }
-}
-
-/// The direction to the peer, borrowed from a stream `S`.
-pub struct WriteHalf<'a, S> {
-    socket: &'a Arc<dyn Socket>,
-    stream: PhantomData<&'a mut S>,
-}
-
-impl<S: SocketStream> WriteHalf<'_, S> {
-    /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
-    #[track_caller]
-    pub fn write<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        write::<S>(cx, self.socket, bytes)
-    }
-
-    /// The same out of several buffers, one after the other.
-    #[track_caller]
-    pub fn write_vectored<'a>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a [IoSlice<'a>],
-    ) -> WriteVectoredOp<'a> {
-        write_vectored::<S>(cx, self.socket, buffers)
-    }
-
-    /// Gives all bytes to be sent; see [`io::Write::write_all`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// Tell how many went out.
-    #[track_caller]
-    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, S> {
-        write_all::<S>(cx, self.socket, bytes)
-    }
-
-    /// Tells the peer that no more comes.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn shutdown(&mut self) -> Result<()> {
-        end_write(self.socket)
-    }
-
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.local_address()?)
-    }
-
-    /// Where the peer is.
-    ///
-    /// # Errors
-    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
-    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.peer_address()?)
-    }
-}
-
-/// The direction from the peer, with an owner of its own.
-pub struct OwnedReadHalf<S> {
-    socket: Arc<dyn Socket>,
-    stream: PhantomData<fn() -> S>,
-}
-
-impl<S: SocketStream> OwnedReadHalf<S> {
-    /// Takes bytes that have come; 0: the peer sends no more. Cancel-safe.
-    #[track_caller]
-    pub fn read<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
-        read::<S>(cx, &self.socket, buffer)
-    }
-
-    /// The same into several buffers, one after the other.
-    #[track_caller]
-    pub fn read_vectored<'a, 'b>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a mut [IoSliceMut<'b>],
-    ) -> ReadVectoredOp<'a, 'b> {
-        read_vectored::<S>(cx, &self.socket, buffers)
-    }
-
-    /// Fills the buffer; see [`io::Read::read_exact`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    #[track_caller]
-    pub fn read_exact<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadExactOp<'a, S> {
-        read_exact::<S>(cx, &self.socket, buffer)
-    }
-
-    /// The stream both halves were made of.
-    ///
-    /// # Errors
-    /// They are of different streams, and are given back.
-    pub fn reunite(self, write: OwnedWriteHalf<S>) -> std::result::Result<S, ReuniteError<S>> {
-        reunite(self, write)
-    }
-
-    /// The half with a context, for code that knows the IO traits of others.
-    #[track_caller]
-    pub fn bound(self, cx: &Cx) -> Bound<OwnedReadHalf<S>> {
-        Bound::new(self, cx)
-    }
-
-    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
-    ///
-    /// Cancel-safe.
-    #[track_caller]
-    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: S::TRANSPORT })
-    }
-
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.local_address()?)
-    }
-
-    /// Where the peer is.
-    ///
-    /// # Errors
-    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
-    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.socket.peer_address()?)
-    }
-}
-
-/// The direction to the peer, with an owner of its own. Dropped, it is ended: the peer is told that
-/// no more comes, while the other half can still be read from.
-pub struct OwnedWriteHalf<S> {
-    /// There until it is reunited.
-    socket: Option<Arc<dyn Socket>>,
-    stream: PhantomData<fn() -> S>,
-}
-
-impl<S: SocketStream> OwnedWriteHalf<S> {
-    fn open(&self) -> &Arc<dyn Socket> {
-        self.socket.as_ref().expect("a half that is reunited is gone")
-    }
-
-    /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
-    #[track_caller]
-    pub fn write<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        write::<S>(cx, self.open(), bytes)
-    }
-
-    /// The same out of several buffers, one after the other.
-    #[track_caller]
-    pub fn write_vectored<'a>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a [IoSlice<'a>],
-    ) -> WriteVectoredOp<'a> {
-        write_vectored::<S>(cx, self.open(), buffers)
-    }
-
-    /// Gives all bytes to be sent; see [`io::Write::write_all`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// Tell how many went out.
-    #[track_caller]
-    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, S> {
-        write_all::<S>(cx, self.open(), bytes)
-    }
-
-    /// Tells the peer that no more comes.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn shutdown(&mut self) -> Result<()> {
-        end_write(self.open())
-    }
-
-    /// The stream both halves were made of.
-    ///
-    /// # Errors
-    /// They are of different streams, and are given back.
-    pub fn reunite(self, read: OwnedReadHalf<S>) -> std::result::Result<S, ReuniteError<S>> {
-        reunite(read, self)
-    }
-
-    /// The half with a context, for code that knows the IO traits of others.
-    #[track_caller]
-    pub fn bound(self, cx: &Cx) -> Bound<OwnedWriteHalf<S>> {
-        Bound::new(self, cx)
-    }
-
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.open().local_address()?)
-    }
-
-    /// Where the peer is.
-    ///
-    /// # Errors
-    /// [`NotConnected`](ErrorKind::NotConnected) once the connection is gone.
-    pub fn peer_addr(&self) -> std::io::Result<S::Address> {
-        S::Address::from_address(self.open().peer_address()?)
-    }
-}
-
-impl<S> Drop for OwnedWriteHalf<S> {
-    fn drop(&mut self) {
-        if let Some(socket) = &self.socket {
-            // It fails where the connection is gone already.
-            let _ = socket.shutdown(Shutdown::Write);
-        }
-    }
-}
-
-/// Two halves that are not of the same stream.
+/// The error of [`StreamSocket::reunite`](crate::StreamSocket::reunite): the halves belong to
+/// different streams.
 pub struct ReuniteError<S> {
-    /// One of them.
+    /// The read half.
     pub read: OwnedReadHalf<S>,
-    /// The other one.
+    /// The write half.
     pub write: OwnedWriteHalf<S>,
 }
 
@@ -419,114 +328,75 @@ impl<S> fmt::Debug for ReuniteError<S> {
 
 impl<S> fmt::Display for ReuniteError<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the halves are not of the same stream")
+        f.write_str("the halves belong to different streams")
     }
 }
 
 impl<S> std::error::Error for ReuniteError<S> {}
 
-impl<S> fmt::Debug for ReadHalf<'_, S> {
+impl<S, R: SocketRef> fmt::Debug for ReadPart<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ReadHalf").field(self.socket).finish()
+        let name = if R::IS_OWNED { "OwnedReadHalf" } else { "ReadHalf" };
+        f.debug_tuple(name).field(self.socket.get()).finish()
     }
 }
 
-impl<S> fmt::Debug for WriteHalf<'_, S> {
+impl<S, R: SocketRef> fmt::Debug for WritePart<S, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WriteHalf").field(self.socket).finish()
+        let name = if R::IS_OWNED { "OwnedWriteHalf" } else { "WriteHalf" };
+        f.debug_tuple(name).field(self.socket.get()).finish()
     }
 }
 
-impl<S> fmt::Debug for OwnedReadHalf<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OwnedReadHalf").field(&self.socket).finish()
-    }
-}
-
-impl<S> fmt::Debug for OwnedWriteHalf<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OwnedWriteHalf").field(&self.socket).finish()
-    }
-}
-
-impl<S: SocketStream> io::Read for ReadHalf<'_, S> {
+impl<S: SocketStream, R: SocketRef> io::Read for ReadPart<S, R> {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
-        read::<S>(cx, self.socket, buffer).await
+        ReadPart::read(self, cx, buffer).await
     }
 
     async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        read_exact::<S>(cx, self.socket, buffer).await
+        ReadPart::read_exact(self, cx, buffer).await
     }
 }
 
-impl<S: SocketStream> io::Read for OwnedReadHalf<S> {
-    async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
-        read::<S>(cx, &self.socket, buffer).await
-    }
-
-    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        read_exact::<S>(cx, &self.socket, buffer).await
-    }
-}
-
-impl<S: SocketStream> io::Write for WriteHalf<'_, S> {
+impl<S: SocketStream, R: SocketRef> io::Write for WritePart<S, R> {
     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
-        write::<S>(cx, self.socket, bytes).await
+        WritePart::write(self, cx, bytes).await
     }
 
     async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
-        write_all::<S>(cx, self.socket, bytes).await
+        WritePart::write_all(self, cx, bytes).await
     }
 
     async fn shutdown(&mut self, cx: &Cx) -> Result<()> {
         cx.checkpoint()?;
-        end_write(self.socket)
+        WritePart::shutdown(self)
     }
 
     fn abort(&mut self) {
-        let _ = self.socket.shutdown(Shutdown::Write);
+        let _ = self.socket.get().shutdown(Shutdown::Write);
     }
 }
 
-impl<S: SocketStream> io::Write for OwnedWriteHalf<S> {
-    async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
-        write::<S>(cx, self.open(), bytes).await
-    }
+impl<S: SocketStream, R: SocketRef> Sealed for ReadPart<S, R> {}
 
-    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
-        write_all::<S>(cx, self.open(), bytes).await
-    }
-
-    async fn shutdown(&mut self, cx: &Cx) -> Result<()> {
-        cx.checkpoint()?;
-        end_write(self.open())
-    }
-
-    fn abort(&mut self) {
-        let _ = self.open().shutdown(Shutdown::Write);
-    }
-}
-
-impl<S: SocketStream> Sealed for OwnedReadHalf<S> {}
-
-impl<S: SocketStream> OverSocket for OwnedReadHalf<S> {
+impl<S: SocketStream, R: SocketRef> OverSocket for ReadPart<S, R> {
     const TRANSPORT: Transport = S::TRANSPORT;
 
     fn socket(&self) -> &Arc<dyn Socket> {
-        &self.socket
+        self.socket.get()
     }
 }
 
-impl<S: SocketStream> ReadSide for OwnedReadHalf<S> {}
+impl<S: SocketStream, R: SocketRef> ReadSide for ReadPart<S, R> {}
 
-impl<S: SocketStream> Sealed for OwnedWriteHalf<S> {}
+impl<S: SocketStream, R: SocketRef> Sealed for WritePart<S, R> {}
 
-impl<S: SocketStream> OverSocket for OwnedWriteHalf<S> {
+impl<S: SocketStream, R: SocketRef> OverSocket for WritePart<S, R> {
     const TRANSPORT: Transport = S::TRANSPORT;
 
     fn socket(&self) -> &Arc<dyn Socket> {
-        self.open()
+        self.socket.get()
     }
 }
 
-impl<S: SocketStream> WriteSide for OwnedWriteHalf<S> {}
+impl<S: SocketStream, R: SocketRef> WriteSide for WritePart<S, R> {}

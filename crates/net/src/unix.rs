@@ -1,40 +1,35 @@
-//! Unix sockets: names in the file system instead of addresses.
+//! Unix sockets: streams and datagrams between processes of one machine.
 
 use std::fmt;
-use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::io::ErrorKind;
 use std::marker::PhantomData;
-use std::net::Shutdown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_runtime::Cx;
-use asx_runtime::net::{Address, Opening, Socket, SocketKind, SocketSetup};
+use asx_runtime::net::{Address, Opening, Socket, SocketKind, SocketOption, SocketSetup};
 
-use crate::bound::Bound;
-use crate::io::{self, Duplex, Error, Result, WriteAllError};
+use crate::builder::{SocketBuilder, connect_one};
+use crate::io::{Error, Result};
 use crate::lookup::network;
 use crate::op::sealed::Sealed;
 use crate::op::{
-    AcceptOp, Accepted, FromAddress, PeekInto, PeekOp, ReadExactOp, ReadInto, ReadOp,
-    ReadVectoredOp, RecvFromInto, RecvFromOp, SendToFrom, SendToOp, SocketOp, TakeConnection,
-    Transport, WriteAllOp, WriteFrom, WriteOp, WriteVectoredOp,
+    AcceptOp, Accepted as _, FromAddress, PeekInto, PeekOp, ReadInto, ReadOp, RecvFromInto,
+    RecvFromOp, SendToFrom, SendToOp, SocketOp, TakeConnection, Transport, WriteFrom, WriteOp,
 };
-use crate::options::{self, SocketBuilder, adopt, connect_one};
-use crate::split::{
-    self, OverSocket, OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReadSide, ReuniteError,
-    SocketStream, WriteHalf, WriteSide,
-};
+use crate::options::{self, adopt};
+use crate::stream::{Family, StreamSocket};
 
-/// Where a unix socket is: a name, in the file system or (on Linux) apart from it, or nowhere.
+/// The address of a Unix socket: a path in the file system, an abstract name (on Linux), or none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UnixAddr {
     path: Option<PathBuf>,
 }
 
 impl UnixAddr {
-    /// The name, if it has one. A name that is not in the file system (an *abstract* one) begins
-    /// with a zero byte; sockets can be bound and connected to it, but it is no path of a file.
+    /// Returns the path, or `None` for an unnamed socket. An *abstract* name, which is not in the
+    /// file system, begins with a zero byte. Sockets can be bound and connected to it.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -44,8 +39,9 @@ impl FromAddress for UnixAddr {
     fn from_address(address: Address) -> std::io::Result<UnixAddr> {
         match address {
             Address::Unix(path) => Ok(UnixAddr { path }),
-            Address::Inet(_) => {
-                Err(std::io::Error::new(ErrorKind::InvalidData, "not a unix socket"))
+            Address::Inet(address) => {
+                let text = format!("{address} is not the address of a unix socket");
+                Err(std::io::Error::new(ErrorKind::InvalidData, text))
             }
         }
     }
@@ -55,50 +51,76 @@ fn named(path: impl AsRef<Path>) -> Address {
     Address::Unix(Some(path.as_ref().to_path_buf()))
 }
 
-/// Takes connections of unix sockets.
+/// A Unix socket that accepts connections.
 ///
-/// A clone is another handle of the same listener, which is closed when the last one is dropped.
-/// The name stays in the file system: remove it before it is bound again.
+/// A clone is another handle of the same listener, which is closed when the last handle is dropped.
+/// Its file stays in the file system: remove it before the path is bound again.
+///
+/// ```
+/// use asx::net::{UnixListener, UnixStream};
+/// use asx::{Cx, io};
+///
+/// # let runtime = asx::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async |cx: Cx| {
+/// # let cx = &cx;
+/// let path = std::env::temp_dir().join(format!("asx-example-{}", std::process::id()));
+/// # let _ = std::fs::remove_file(&path);
+/// let listener = UnixListener::bind(cx, &path)?;
+/// let mut client = UnixStream::connect(cx, &path).await?;
+/// let (mut server, _) = listener.accept(cx).await?;
+/// client.write_all(cx, b"hello").await?;
+/// let mut buffer = [0; 5];
+/// server.read_exact(cx, &mut buffer).await?;
+/// assert_eq!(&buffer, b"hello");
+/// std::fs::remove_file(&path)?;
+/// # Ok::<_, io::Error>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct UnixListener {
     socket: Arc<dyn Socket>,
 }
 
 impl UnixListener {
-    /// Listens at a name, which it makes.
+    /// Creates a socket file at `path` and listens there.
     ///
     /// # Errors
-    /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
+    /// [`AddrInUse`](ErrorKind::AddrInUse) if the path exists, or another error of the operating
+    /// system.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixListener> {
         SocketBuilder::new().listen_unix(cx, path)
     }
 
-    /// What is set before it is bound.
+    /// Returns a builder for options that are set before the listener is bound.
     pub fn builder() -> SocketBuilder {
         SocketBuilder::new()
     }
 
-    /// Takes a connection. Cancel-safe: cancelled or dropped, it has taken none.
+    /// Waits for a connection and returns it with the address of the peer.
     ///
     /// # Errors
     /// As [`TcpListener::accept`](crate::TcpListener::accept).
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: an accept that is cancelled or dropped has taken no connection.
     #[track_caller]
     pub fn accept<'a>(&'a self, cx: &'a Cx) -> AcceptOp<'a, UnixStream> {
         SocketOp::new(cx, &self.socket, TakeConnection::new())
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
         UnixAddr::from_address(self.socket.local_address()?)
     }
 
-    /// A listener that was made elsewhere.
+    /// Takes over a listener that was created elsewhere and sets it to non-blocking mode.
     ///
     /// # Errors
-    /// The host does not know such sockets.
+    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(
         cx: &Cx,
         listener: std::os::unix::net::UnixListener,
@@ -106,261 +128,194 @@ impl UnixListener {
         Ok(UnixListener { socket: adopt(cx, SocketKind::UnixListener, listener)? })
     }
 
-    /// The listener for other code, of which the operations do not block: call `set_nonblocking`
-    /// for one that does. It is closed when all handles of it are; whether operations
-    /// block is the same for all of them, so leave that as it is while there are others.
+    /// Returns the listener as one of the standard library. It stays in non-blocking mode: call
+    /// `set_nonblocking(false)` for blocking calls. The mode applies to all handles of the socket,
+    /// so change it only when no other handle is in use. The socket is closed when all its handles
+    /// are dropped.
     ///
     /// # Errors
-    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    /// As [`UnixStream::into_std`](crate::UnixStream::into_std).
     pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixListener> {
-        split::duplicate(&self.socket).map(Into::into)
+        options::duplicate(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the file descriptor, or `None` in the lab.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.handle()
     }
 }
 
-/// A connection of unix sockets. As [`TcpStream`](crate::TcpStream), without what is TCP's.
-pub struct UnixStream {
-    socket: Arc<dyn Socket>,
+/// The Unix family of stream sockets.
+#[derive(Debug)]
+pub enum Unix {}
+
+impl Sealed for Unix {}
+
+impl Family for Unix {
+    type Address = UnixAddr;
+    type Std = std::os::unix::net::UnixStream;
+    const NAME: &'static str = "UnixStream";
+    const TRANSPORT: Transport = Transport::UnixStream;
+    const KIND: SocketKind = SocketKind::UnixStream;
 }
 
-/// How long a connect waits before it tries again to get into a full backlog, at first and at most.
+/// A connection between two Unix sockets.
+///
+/// The operations that Unix streams share with TCP streams are methods of [`StreamSocket`];
+/// [`TcpStream`](crate::TcpStream) has a table of them.
+///
+/// ```
+/// use asx::{Cx, io, net::UnixStream};
+///
+/// # let runtime = asx::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async |cx: Cx| {
+/// # let cx = &cx;
+/// let (mut one, mut other) = UnixStream::pair(cx)?;
+/// one.write_all(cx, b"hello").await?;
+/// let mut buffer = [0; 5];
+/// other.read_exact(cx, &mut buffer).await?;
+/// assert_eq!(&buffer, b"hello");
+/// # Ok::<_, io::Error>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub type UnixStream = StreamSocket<Unix>;
+
+/// The first and the longest pause before `connect` retries after a full backlog.
 const RETRY: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(64)];
 
+/// Unix sockets.
 impl UnixStream {
-    /// Connects to a name. Where too many connections wait to be accepted, it waits as well.
+    /// Connects to a socket file. Waits while the backlog of the listener is full.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound), or [`ConnectionRefused`](ErrorKind::ConnectionRefused) if
-    /// nobody listens there any more.
+    /// [`NotFound`](ErrorKind::NotFound) if the path does not exist,
+    /// [`ConnectionRefused`](ErrorKind::ConnectionRefused) if its listener is closed, another error
+    /// of the operating system, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a call that is cancelled or dropped closes its socket, but the peer may
+    /// have accepted the connection.
     pub async fn connect(cx: &Cx, path: impl AsRef<Path>) -> Result<UnixStream> {
         SocketBuilder::new().connect_unix(cx, path).await
     }
 
-    /// What is set before it is connected.
+    /// Returns a builder for options that are set before the stream is connected.
     pub fn builder() -> SocketBuilder {
         SocketBuilder::new()
     }
 
-    /// Two streams that are connected to each other.
+    /// Creates two streams that are connected to each other.
     ///
     /// # Errors
-    /// There are no descriptors to spare.
+    /// The error of the operating system, for example if no descriptor is free.
     pub fn pair(cx: &Cx) -> std::io::Result<(UnixStream, UnixStream)> {
         let [one, other] = network(cx)?.stream_pair()?.map(|socket| cx.adopt_socket(socket));
         Ok((UnixStream::of(one), UnixStream::of(other)))
     }
-
-    /// Takes bytes that have come; 0: the peer sends no more. Cancel-safe.
-    #[track_caller]
-    pub fn read<'a>(&'a mut self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
-        split::read::<UnixStream>(cx, &self.socket, buffer)
-    }
-
-    /// The same into several buffers, one after the other.
-    #[track_caller]
-    pub fn read_vectored<'a, 'b>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a mut [IoSliceMut<'b>],
-    ) -> ReadVectoredOp<'a, 'b> {
-        split::read_vectored::<UnixStream>(cx, &self.socket, buffers)
-    }
-
-    /// Fills the buffer; see [`io::Read::read_exact`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the peer ends before.
-    #[track_caller]
-    pub fn read_exact<'a>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffer: &'a mut [u8],
-    ) -> ReadExactOp<'a, UnixStream> {
-        split::read_exact::<UnixStream>(cx, &self.socket, buffer)
-    }
-
-    /// Looks at bytes that have come, and leaves them there; 0: the peer sends no more.
-    ///
-    /// Cancel-safe.
-    #[track_caller]
-    pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
-        SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::UnixStream })
-    }
-
-    /// Gives bytes to be sent, once: how many were taken. Cancel-safe.
-    #[track_caller]
-    pub fn write<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        split::write::<UnixStream>(cx, &self.socket, bytes)
-    }
-
-    /// The same out of several buffers, one after the other.
-    #[track_caller]
-    pub fn write_vectored<'a>(
-        &'a mut self,
-        cx: &'a Cx,
-        buffers: &'a [IoSlice<'a>],
-    ) -> WriteVectoredOp<'a> {
-        split::write_vectored::<UnixStream>(cx, &self.socket, buffers)
-    }
-
-    /// Gives all bytes to be sent; see [`io::Write::write_all`]. Not cancel-safe.
-    ///
-    /// # Errors
-    /// Tell how many went out.
-    #[track_caller]
-    pub fn write_all<'a>(&'a mut self, cx: &'a Cx, bytes: &'a [u8]) -> WriteAllOp<'a, UnixStream> {
-        split::write_all::<UnixStream>(cx, &self.socket, bytes)
-    }
-
-    /// Ends one direction, or both.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn shutdown(&self, how: Shutdown) -> std::io::Result<()> {
-        self.socket.shutdown(how)
-    }
-
-    /// Both directions, for as long as they are borrowed.
-    pub fn split(&mut self) -> (ReadHalf<'_, UnixStream>, WriteHalf<'_, UnixStream>) {
-        split::halves(&self.socket)
-    }
-
-    /// Both directions, each with an owner of its own.
-    pub fn into_split(self) -> (OwnedReadHalf<UnixStream>, OwnedWriteHalf<UnixStream>) {
-        split::owned_halves(self.socket)
-    }
-
-    /// The stream that [`into_split`](UnixStream::into_split) has made these of.
-    ///
-    /// # Errors
-    /// They are of different streams, and are given back.
-    pub fn reunite(
-        read: OwnedReadHalf<UnixStream>,
-        write: OwnedWriteHalf<UnixStream>,
-    ) -> std::result::Result<UnixStream, ReuniteError<UnixStream>> {
-        split::reunite(read, write)
-    }
-
-    /// The stream with a context, for code that knows the IO traits of others.
-    #[track_caller]
-    pub fn bound(self, cx: &Cx) -> Bound<UnixStream> {
-        Bound::new(self, cx)
-    }
-
-    /// Where this end is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
-        UnixAddr::from_address(self.socket.local_address()?)
-    }
-
-    /// Where the peer is.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn peer_addr(&self) -> std::io::Result<UnixAddr> {
-        UnixAddr::from_address(self.socket.peer_address()?)
-    }
-
-    /// What went wrong since this was asked last.
-    ///
-    /// # Errors
-    /// It cannot be told.
-    pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
-        self.socket.take_error()
-    }
-
-    /// A connection that was made elsewhere.
-    ///
-    /// # Errors
-    /// The host does not know such sockets.
-    pub fn from_std(cx: &Cx, stream: std::os::unix::net::UnixStream) -> std::io::Result<Self> {
-        adopt(cx, SocketKind::UnixStream, stream).map(UnixStream::of)
-    }
-
-    /// The connection for other code, of which the operations do not block.
-    ///
-    /// # Errors
-    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
-    pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixStream> {
-        split::duplicate(&self.socket).map(Into::into)
-    }
-
-    /// The descriptor, if it is one of the operating system's.
-    pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.socket.handle()
-    }
 }
 
-/// Sends and receives datagrams between unix sockets.
+/// A Unix socket that sends and receives datagrams.
 ///
-/// A clone is another handle of the same socket, which is closed when the last one is dropped.
+/// A clone is another handle of the same socket, which is closed when the last handle is dropped.
+///
+/// ```
+/// use asx::{Cx, io, net::UnixDatagram};
+///
+/// # let runtime = asx::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async |cx: Cx| {
+/// # let cx = &cx;
+/// let (one, other) = UnixDatagram::pair(cx)?;
+/// one.send(cx, b"hello").await?;
+/// let mut buffer = [0; 64];
+/// assert_eq!(other.recv(cx, &mut buffer).await?, 5);
+/// # Ok::<_, io::Error>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct UnixDatagram {
     socket: Arc<dyn Socket>,
 }
 
 impl UnixDatagram {
-    /// A socket at a name, which it makes.
+    /// Creates a socket file at `path` and binds a socket to it.
     ///
     /// # Errors
-    /// [`AddrInUse`](ErrorKind::AddrInUse) if there is something of that name.
+    /// [`AddrInUse`](ErrorKind::AddrInUse) if the path exists, or another error of the operating
+    /// system.
     pub fn bind(cx: &Cx, path: impl AsRef<Path>) -> std::io::Result<UnixDatagram> {
         SocketBuilder::new().bind_unix(cx, path)
     }
 
-    /// What is set before it is bound.
+    /// Returns a builder for options that are set before the socket is bound.
     pub fn builder() -> SocketBuilder {
         SocketBuilder::new()
     }
 
-    /// A socket without a name, which nobody can send to.
+    /// Creates a socket without a name, which other sockets cannot address.
     ///
     /// # Errors
-    /// There is no descriptor to spare.
+    /// The error of the operating system, for example if no descriptor is free.
     pub fn unbound(cx: &Cx) -> std::io::Result<UnixDatagram> {
         datagrams(cx, &Address::Unix(None), &SocketSetup::default())
     }
 
-    /// Two sockets that are connected to each other.
+    /// Creates two sockets that are connected to each other.
     ///
     /// # Errors
-    /// There are no descriptors to spare.
+    /// The error of the operating system, for example if no descriptor is free.
     pub fn pair(cx: &Cx) -> std::io::Result<(UnixDatagram, UnixDatagram)> {
         let [one, other] = network(cx)?.datagram_pair()?.map(|socket| cx.adopt_socket(socket));
         Ok((UnixDatagram { socket: one }, UnixDatagram { socket: other }))
     }
 
-    /// Binds it to a peer.
+    /// Connects the socket to a peer, the destination of [`send`](UnixDatagram::send).
     ///
     /// # Errors
-    /// Nobody is there.
+    /// [`NotFound`](ErrorKind::NotFound) if the path does not exist,
+    /// [`ConnectionRefused`](ErrorKind::ConnectionRefused) if its socket is closed, or another
+    /// error of the operating system.
     pub fn connect(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
         self.socket.connect_to(&named(path))
     }
 
-    /// Sends a datagram to the peer: its size. Cancel-safe.
+    /// Sends a datagram to the connected peer and returns its size.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) if there is no peer, another error of the
+    /// operating system, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a send that is cancelled or dropped has sent nothing.
     #[track_caller]
     pub fn send<'a>(&'a self, cx: &'a Cx, bytes: &'a [u8]) -> WriteOp<'a> {
-        SocketOp::new(
-            cx,
-            &self.socket,
-            WriteFrom { buffer: bytes, transport: Transport::Datagrams },
-        )
+        let attempt = WriteFrom { buffer: bytes, transport: Transport::Datagrams };
+        SocketOp::new(cx, &self.socket, attempt)
     }
 
-    /// Takes a datagram: how much of it fits; the rest is lost. Cancel-safe.
+    /// Receives a datagram and returns how many of its bytes were copied into `buffer`. Bytes that
+    /// do not fit are lost.
+    ///
+    /// # Errors
+    /// The error of the operating system, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a receive that is cancelled or dropped has taken no datagram.
     #[track_caller]
     pub fn recv<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> ReadOp<'a> {
         SocketOp::new(cx, &self.socket, ReadInto { buffer, transport: Transport::Datagrams })
     }
 
-    /// Sends a datagram to a name: its size. Cancel-safe.
+    /// Sends a datagram to the socket at a path and returns its size.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if the path does not exist,
+    /// [`ConnectionRefused`](ErrorKind::ConnectionRefused) if its socket is closed, another error
+    /// of the operating system, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a send that is cancelled or dropped has sent nothing.
     #[track_caller]
     pub fn send_to<'a>(
         &'a self,
@@ -371,46 +326,92 @@ impl UnixDatagram {
         SocketOp::new(cx, &self.socket, SendToFrom { buffer: bytes, to: named(to) })
     }
 
-    /// Takes a datagram: how much of it fits, and where it comes from. Cancel-safe.
+    /// Receives a datagram. Returns how many of its bytes were copied into `buffer`, and the
+    /// address of the sender. Bytes that do not fit are lost.
+    ///
+    /// # Errors
+    /// The error of the operating system, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a receive that is cancelled or dropped has taken no datagram.
     #[track_caller]
     pub fn recv_from<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> RecvFromOp<'a, UnixAddr> {
         SocketOp::new(cx, &self.socket, RecvFromInto { buffer, from: PhantomData })
     }
 
-    /// Where it is.
+    /// Copies a datagram into `buffer` without taking it and returns how many of its bytes were
+    /// copied.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
-        UnixAddr::from_address(self.socket.local_address()?)
-    }
-
-    /// Where its peer is.
+    /// The error of the operating system, or the cancellation.
     ///
-    /// # Errors
-    /// [`NotConnected`](ErrorKind::NotConnected) if it has none.
-    pub fn peer_addr(&self) -> std::io::Result<UnixAddr> {
-        UnixAddr::from_address(self.socket.peer_address()?)
-    }
-
-    /// Looks at a datagram that has come, and leaves it there: how much of it fits. Cancel-safe.
+    /// # Cancel safety
+    /// Cancel-safe: it takes no datagram.
     #[track_caller]
     pub fn peek<'a>(&'a self, cx: &'a Cx, buffer: &'a mut [u8]) -> PeekOp<'a> {
         SocketOp::new(cx, &self.socket, PeekInto { buffer, transport: Transport::Datagrams })
     }
 
-    /// What went wrong since this was asked last.
+    /// Returns the address of the socket.
     ///
     /// # Errors
-    /// It cannot be told.
+    /// The error of the operating system.
+    pub fn local_addr(&self) -> std::io::Result<UnixAddr> {
+        UnixAddr::from_address(self.socket.local_address()?)
+    }
+
+    /// Returns the address of the connected peer.
+    ///
+    /// # Errors
+    /// [`NotConnected`](ErrorKind::NotConnected) if there is no peer.
+    pub fn peer_addr(&self) -> std::io::Result<UnixAddr> {
+        UnixAddr::from_address(self.socket.peer_address()?)
+    }
+
+    /// Returns the pending error of the socket, if there is one, and clears it.
+    ///
+    /// # Errors
+    /// The error of the operating system if the pending error cannot be read.
     pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
         self.socket.take_error()
     }
 
-    /// A socket that was made elsewhere.
+    /// Returns the size of the receive buffer in bytes.
     ///
     /// # Errors
-    /// The host does not know such sockets.
+    /// The error of the operating system.
+    pub fn recv_buffer(&self) -> std::io::Result<usize> {
+        options::recv_buffer(&self.socket)
+    }
+
+    /// Sets the size of the receive buffer. The operating system may choose another size.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn set_recv_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::RecvBuffer(bytes))
+    }
+
+    /// Returns the size of the send buffer in bytes.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn send_buffer(&self) -> std::io::Result<usize> {
+        options::send_buffer(&self.socket)
+    }
+
+    /// Sets the size of the send buffer. The operating system may choose another size.
+    ///
+    /// # Errors
+    /// The error of the operating system.
+    pub fn set_send_buffer(&self, bytes: usize) -> std::io::Result<()> {
+        self.socket.set_option(SocketOption::SendBuffer(bytes))
+    }
+
+    /// Takes over a socket that was created elsewhere and sets it to non-blocking mode.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) in the lab, which simulates its network.
     pub fn from_std(
         cx: &Cx,
         socket: std::os::unix::net::UnixDatagram,
@@ -418,25 +419,26 @@ impl UnixDatagram {
         Ok(UnixDatagram { socket: adopt(cx, SocketKind::UnixDatagram, socket)? })
     }
 
-    /// The socket for other code, of which the operations do not block: call `set_nonblocking` for
-    /// one that does. It is closed when all handles of it are; whether operations
-    /// block is the same for all of them, so leave that as it is while there are others.
+    /// Returns the socket as one of the standard library. It stays in non-blocking mode: call
+    /// `set_nonblocking(false)` for blocking calls. The mode applies to all handles of the socket,
+    /// so change it only when no other handle is in use. The socket is closed when all its handles
+    /// are dropped.
     ///
     /// # Errors
-    /// As [`TcpStream::into_std`](crate::TcpStream::into_std).
+    /// As [`UnixStream::into_std`](crate::UnixStream::into_std).
     pub fn into_std(self) -> std::io::Result<std::os::unix::net::UnixDatagram> {
-        split::duplicate(&self.socket).map(Into::into)
+        options::duplicate(&self.socket).map(Into::into)
     }
 
-    /// The descriptor, if it is one of the operating system's.
+    /// Returns the file descriptor, or `None` in the lab.
     pub fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.socket.handle()
     }
 }
 
-/// Unix sockets about to be made.
+/// Unix sockets.
 impl SocketBuilder {
-    /// Listens at a name, which it makes.
+    /// Creates a socket file at `path` and listens there.
     ///
     /// # Errors
     /// As [`UnixListener::bind`].
@@ -447,17 +449,21 @@ impl SocketBuilder {
         Ok(UnixListener { socket })
     }
 
-    /// Connects to a name. Where too many connections wait to be accepted, it waits as well.
+    /// Connects to a socket file. Waits while the backlog of the listener is full.
     ///
     /// # Errors
     /// As [`UnixStream::connect`].
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a call that is cancelled or dropped closes its socket, but the peer may
+    /// have accepted the connection.
     pub async fn connect_unix(&self, cx: &Cx, path: impl AsRef<Path>) -> Result<UnixStream> {
         let to = named(path);
         let [mut pause, longest] = RETRY;
         loop {
             match connect_one(cx, &to, self.setup()).await {
-                // The backlog is full: of unix sockets the system says that at once, and tells
-                // nobody when there is room.
+                // The backlog is full. For unix sockets the operating system reports this
+                // immediately, and there is no event when a place becomes free.
                 Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {
                     cx.sleep(pause).await?;
                     pause = longest.min(2 * pause);
@@ -467,7 +473,7 @@ impl SocketBuilder {
         }
     }
 
-    /// Binds a socket for datagrams to a name, which it makes.
+    /// Creates a socket file at `path` and binds a datagram socket to it.
     ///
     /// # Errors
     /// As [`UnixDatagram::bind`].
@@ -488,79 +494,8 @@ impl fmt::Debug for UnixListener {
     }
 }
 
-impl fmt::Debug for UnixStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("UnixStream").field(&self.socket).finish()
-    }
-}
-
 impl fmt::Debug for UnixDatagram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("UnixDatagram").field(&self.socket).finish()
     }
 }
-
-impl Sealed for UnixStream {}
-
-impl Accepted for UnixStream {
-    type Address = UnixAddr;
-
-    fn of(socket: Arc<dyn Socket>) -> UnixStream {
-        UnixStream { socket }
-    }
-}
-
-impl SocketStream for UnixStream {}
-
-impl ReadSide for UnixStream {}
-
-impl WriteSide for UnixStream {}
-
-impl OverSocket for UnixStream {
-    const TRANSPORT: Transport = Transport::UnixStream;
-
-    fn socket(&self) -> &Arc<dyn Socket> {
-        &self.socket
-    }
-}
-
-impl io::Read for UnixStream {
-    async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
-        split::read::<UnixStream>(cx, &self.socket, buffer).await
-    }
-
-    async fn read_exact(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<()> {
-        split::read_exact::<UnixStream>(cx, &self.socket, buffer).await
-    }
-}
-
-impl io::Write for UnixStream {
-    async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
-        split::write::<UnixStream>(cx, &self.socket, bytes).await
-    }
-
-    async fn write_all(&mut self, cx: &Cx, bytes: &[u8]) -> std::result::Result<(), WriteAllError> {
-        split::write_all::<UnixStream>(cx, &self.socket, bytes).await
-    }
-
-    async fn shutdown(&mut self, cx: &Cx) -> Result<()> {
-        cx.checkpoint()?;
-        split::end_write(&self.socket)
-    }
-
-    fn abort(&mut self) {
-        let _ = self.socket.shutdown(Shutdown::Write);
-    }
-}
-
-impl Duplex for UnixStream {
-    type Reader<'a> = ReadHalf<'a, UnixStream>;
-    type Writer<'a> = WriteHalf<'a, UnixStream>;
-
-    fn split(&mut self) -> (Self::Reader<'_>, Self::Writer<'_>) {
-        split::halves(&self.socket)
-    }
-}
-
-options::buffer_sizes!(UnixStream);
-options::buffer_sizes!(UnixDatagram);

@@ -1,4 +1,4 @@
-//! Many sockets, that come and go.
+//! Large numbers of sockets, and sockets that are opened and closed continuously.
 
 #![cfg(unix)]
 
@@ -14,10 +14,10 @@ use asx_net::{Cx, TcpListener, TcpStream, UnixStream, io};
 use common::{on_each, pair};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors and places are used again and again, by several tasks at once: each socket hears of
-/// its own bytes and ends, and of nobody else's.
+/// Several tasks reuse descriptors and reactor entries. Each socket observes only its own bytes and
+/// ends.
 #[test]
-fn sockets_that_come_and_go_hear_of_their_own_events() {
+fn reused_descriptors_receive_only_their_own_events() {
     on_each(async |cx| {
         cx.scope(async |s| {
             for task in 0..8_u8 {
@@ -25,7 +25,7 @@ fn sockets_that_come_and_go_hear_of_their_own_events() {
                     for round in 0..200_u8 {
                         let (mut near, mut far) = UnixStream::pair(&cx)?;
                         let mut buffer = [0; 2];
-                        // The reader waits first.
+                        // The reader waits before the write.
                         let (read, written) = asx_runtime::join(
                             &cx,
                             async |cx| near.read_exact(cx, &mut buffer).await,
@@ -50,10 +50,10 @@ fn sockets_that_come_and_go_hear_of_their_own_events() {
     });
 }
 
-/// Events come while the socket they are for is dropped, and while another gets its place: that one
-/// is told nothing of them. An end that it is told of would have it read for ever.
+/// Events arrive while their socket is dropped and its reactor entry is reused. The new socket must
+/// not observe them: after a false end of the stream it would read forever.
 #[test]
-fn a_socket_that_is_dropped_while_events_come_disturbs_no_other() {
+fn socket_dropped_during_events_does_not_affect_its_successor() {
     on_each(async |cx| {
         let (mut near, mut far) = pair(&cx).await?;
         for round in 0..300_u16 {
@@ -67,14 +67,14 @@ fn a_socket_that_is_dropped_while_events_come_disturbs_no_other() {
                 cx.yield_now().await;
             }
             drop(doomed);
-            // It gets the place, and has nothing to read until the peer has written.
+            // It reuses the entry, and has nothing to read until the peer has written.
             let (mut next, mut next_peer) = UnixStream::pair(&cx)?;
             let mut buffer = [0; 2];
             let (read, written) = asx_runtime::join(
                 &cx,
                 async |cx| next.read_exact(cx, &mut buffer).await,
                 async |cx| {
-                    // Meanwhile the rest goes on.
+                    // Another connection works in the meantime.
                     far.write_all(cx, &round.to_be_bytes()).await?;
                     let mut word = [0; 2];
                     near.read_exact(cx, &mut word).await?;
@@ -93,9 +93,9 @@ fn a_socket_that_is_dropped_while_events_come_disturbs_no_other() {
     });
 }
 
-/// A task that holds its worker up until a thousand connections were served beside it.
+/// A task blocks its worker until the other worker has served a thousand connections.
 #[test]
-fn a_thousand_connections_are_served_beside_a_task_that_blocks() {
+fn thousand_connections_are_served_beside_a_task_that_blocks() {
     const CONNECTIONS: u32 = 1000;
     let runtime = asx_native::Runtime::builder().workers(2).build().unwrap();
     let served = runtime.block_on(async |cx: Cx| {
@@ -141,7 +141,7 @@ async fn echo(cx: Cx, mut stream: TcpStream) -> io::Result<()> {
     io::copy(&cx, &mut reader, &mut writer).await.map(drop)
 }
 
-/// Set in the process of the clients: where the server is.
+/// The environment variable with the server address, set in the process of the clients.
 const CLIENTS: &str = "ASX_NET_MANY_CLIENTS";
 const MANY: usize = 10_000;
 
@@ -176,7 +176,7 @@ fn ten_thousand_connections_are_served() {
     served.unwrap();
 }
 
-/// All of them at once, each with a word of its own, twice.
+/// Opens all connections at once and exchanges a different word on each of them, twice.
 fn clients(server: &str, count: usize) {
     let mut clients: Vec<_> =
         (0..count).map(|_| std::net::TcpStream::connect(server).unwrap()).collect();

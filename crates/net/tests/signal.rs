@@ -1,5 +1,5 @@
-//! Signals, which these tests send to their own process. All of them are in one test process at
-//! once, so that each has a kind of its own.
+//! Signals that the tests send to their own process. The tests run concurrently in one process, so
+//! each test uses its own kind.
 
 #![cfg(unix)]
 
@@ -15,20 +15,20 @@ use common::on_each;
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// Sends a signal to this thread, so that it has come when this returns.
+/// Sends a signal to this thread. It is delivered before this returns.
 fn raise(kind: SignalKind) {
     signal_hook::low_level::raise(kind.as_raw()).unwrap();
 }
 
 #[test]
-fn signals_are_heard_from_the_beginning_and_several_are_one() {
+fn signals_before_a_recv_are_received_as_one() {
     on_each(async |cx: Cx| {
         let mut signal = listen(&cx, SignalKind::USER_1)?;
         raise(SignalKind::USER_1);
         raise(SignalKind::USER_1);
         signal.recv(&cx).await?;
         let none = cx.timeout(MOMENT, async |cx| signal.recv(cx).await).await;
-        assert!(none.is_err(), "there is none left");
+        assert!(none.is_err(), "no signal is pending");
         raise(SignalKind::USER_1);
         signal.recv(&cx).await?;
         assert_eq!(format!("{signal:?}"), "Signal { kind: SIGUSR1, .. }");
@@ -37,7 +37,7 @@ fn signals_are_heard_from_the_beginning_and_several_are_one() {
 }
 
 #[test]
-fn a_cancelled_wait_misses_no_signal_and_all_who_listen_hear_it() {
+fn cancelled_recv_misses_no_signal_and_all_receivers_get_it() {
     on_each(async |cx: Cx| {
         let mut one = listen(&cx, SignalKind::USER_2)?;
         let mut two = listen(&cx, SignalKind::USER_2)?;
@@ -45,8 +45,8 @@ fn a_cancelled_wait_misses_no_signal_and_all_who_listen_hear_it() {
         assert!(matches!(late, Err(io::Error::Cancelled(why)) if why.kind() == Kind::Timeout));
         raise(SignalKind::USER_2);
         select! {
-            came = one.recv(&cx) => came?,
-            told = cx.stopping() => told?,
+            received = one.recv(&cx) => received?,
+            stopping = cx.stopping() => stopping?,
         }
         drop(one);
         two.recv(&cx).await?;
@@ -55,21 +55,22 @@ fn a_cancelled_wait_misses_no_signal_and_all_who_listen_hear_it() {
     });
 }
 
-/// `SIGALRM` ends a process unless it is heard: it was once, and is not any more.
+/// The default action of `SIGALRM` ends the process. It stays disabled after the receiver is
+/// dropped.
 #[test]
-fn a_signal_that_nobody_hears_any_more_does_nothing() {
+fn signal_after_the_last_receiver_was_dropped_is_ignored() {
     on_each(async |cx: Cx| {
         drop(listen(&cx, SignalKind::ALARM)?);
         raise(SignalKind::ALARM);
         let mut signal = listen(&cx, SignalKind::ALARM)?;
         let none = cx.timeout(MOMENT, async |cx| signal.recv(cx).await).await;
-        assert!(none.is_err(), "it came before");
+        assert!(none.is_err(), "the signal preceded the receiver");
         Ok(())
     });
 }
 
 #[test]
-fn what_cannot_be_heard_is_refused() {
+fn signals_that_cannot_be_received_are_refused() {
     on_each(async |cx: Cx| {
         for number in [libc::SIGKILL, libc::SIGSTOP, libc::SIGSEGV, libc::SIGFPE, 0, -1, 4711] {
             let error = listen(&cx, SignalKind::from_raw(number)).unwrap_err();
@@ -79,9 +80,9 @@ fn what_cannot_be_heard_is_refused() {
     });
 }
 
-/// No descriptor is left, however often one listens.
+/// Descriptors of dropped receivers are not leaked.
 #[test]
-fn who_listens_no_longer_leaves_no_descriptor() {
+fn dropped_receiver_closes_its_descriptors() {
     on_each(async |cx: Cx| {
         let open = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         drop(listen(&cx, SignalKind::HANGUP)?);
@@ -96,7 +97,7 @@ fn who_listens_no_longer_leaves_no_descriptor() {
 
 #[cfg(feature = "stream")]
 #[test]
-fn signals_are_a_stream_that_ends_with_a_cancel() {
+fn stream_of_signals_ends_with_a_cancel() {
     use futures_lite::StreamExt as _;
 
     on_each(async |cx: Cx| {

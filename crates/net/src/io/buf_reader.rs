@@ -1,4 +1,4 @@
-//! Reading with a buffer, and lines.
+//! Buffered reading, and lines.
 
 use std::io::{Error as IoError, ErrorKind};
 
@@ -7,18 +7,34 @@ use asx_runtime::{CancelSafe, Cx};
 use crate::io::traits::CHUNK;
 use crate::io::{Lossless, Read, Result, Write};
 
-/// The longest line or section that is waited for, unless set.
+/// The default of `BufReader::max_section`.
 const MAX_SECTION: usize = 1024 * 1024;
 
-/// A reader with a buffer.
+/// A buffered reader.
 ///
-/// What was read and not yet given out stays in the buffer, whatever ends the operation that read
-/// it: a cancelled [`read_line`](BufReader::read_line) has lost no part of a line, and `select!`
-/// takes it. The buffer grows for a long line, up to a [limit](BufReader::max_section).
+/// Bytes that were read and not yet returned stay in the buffer, however the operation ends. A
+/// cancelled [`read_line`](BufReader::read_line) therefore loses no part of a line, and `select!`
+/// accepts it. The buffer grows for a long line, up to a [limit](BufReader::max_section).
+///
+/// ```
+/// use asx::{Cx, io};
+///
+/// # let runtime = asx::Runtime::builder().workers(1).build()?;
+/// # runtime.block_on(async |cx: Cx| {
+/// # let cx = &cx;
+/// let mut reader = io::BufReader::new(&b"first line\nrest"[..]);
+/// let mut line = String::new();
+/// assert_eq!(reader.read_line(cx, &mut line).await?, 11);
+/// assert_eq!(line, "first line\n");
+/// assert_eq!(reader.buffer(), b"rest");
+/// # Ok::<_, io::Error>(())
+/// # })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct BufReader<R> {
     inner: R,
-    /// What is in use is `start..end`.
+    /// The buffered bytes are `start..end`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -26,31 +42,34 @@ pub struct BufReader<R> {
 }
 
 impl<R> BufReader<R> {
-    /// A buffer of 16 KiB.
+    /// Creates a reader with a buffer of 16 KiB.
     pub fn new(inner: R) -> BufReader<R> {
         BufReader::with_capacity(CHUNK, inner)
     }
 
-    /// A buffer of this size.
+    /// Creates a reader with a buffer of `capacity` bytes, at least 1.
     pub fn with_capacity(capacity: usize, inner: R) -> BufReader<R> {
         let buffer = vec![0; capacity.max(1)];
         BufReader { inner, buffer, start: 0, end: 0, max_section: MAX_SECTION }
     }
 
-    /// How long a line, or what [`read_until`](BufReader::read_until) looks for, may be; 1 MiB
-    /// unless set. A longer one is an error ([`InvalidData`](ErrorKind::InvalidData)): a peer that
-    /// never ends its line takes no more memory than this and a byte, or than the buffer had.
+    /// Sets the maximum length of a line or section; 1 MiB by default. A longer one is the error
+    /// [`InvalidData`](ErrorKind::InvalidData).
+    ///
+    /// The limit bounds the memory that a peer can occupy with a line that never ends: the buffer
+    /// grows to at most `bytes + 1`, or keeps its capacity if that is larger.
     #[must_use]
     pub fn max_section(self, bytes: usize) -> BufReader<R> {
         BufReader { max_section: bytes, ..self }
     }
 
-    /// What was read and not given out.
+    /// Returns the bytes that were read and not yet consumed.
     pub fn buffer(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Gives out so many bytes of the [`buffer`](BufReader::buffer), at most all.
+    /// Removes the first `count` bytes of the [`buffer`](BufReader::buffer), or all if there are
+    /// fewer.
     pub fn consume(&mut self, count: usize) {
         self.start = self.end.min(self.start.saturating_add(count));
         if self.start == self.end {
@@ -59,27 +78,27 @@ impl<R> BufReader<R> {
         }
     }
 
-    /// What it reads from.
+    /// Returns the inner reader.
     pub fn get_ref(&self) -> &R {
         &self.inner
     }
 
-    /// What it reads from. What is read there is missed here.
+    /// Returns the inner reader. Bytes that are read from it directly bypass the buffer.
     pub fn get_mut(&mut self) -> &mut R {
         &mut self.inner
     }
 
-    /// What it reads from. What is in the buffer is lost.
+    /// Returns the inner reader. Buffered bytes are lost.
     pub fn into_inner(self) -> R {
         self.inner
     }
 
-    /// The lines, one after the other.
+    /// Converts the reader to a reader of lines.
     pub fn lines(self) -> Lines<R> {
         Lines { reader: self }
     }
 
-    /// The position after the first `byte` among what is buffered beyond `from`.
+    /// Returns the position after the first `byte` in the buffered bytes from `from` on.
     fn position_after(&self, byte: u8, from: usize) -> Option<usize> {
         let found = self.buffer()[from..].iter().position(|other| *other == byte);
         found.map(|at| from + at + 1)
@@ -87,7 +106,13 @@ impl<R> BufReader<R> {
 }
 
 impl<R: Read> BufReader<R> {
-    /// What is buffered, after a read if that is nothing; nothing: the end.
+    /// Returns the buffered bytes. Reads once if there are none; an empty slice is the end.
+    ///
+    /// # Errors
+    /// The error of the inner reader, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: bytes that were read are in the buffer.
     pub fn fill_buf<'a>(
         &'a mut self,
         cx: &'a Cx,
@@ -101,13 +126,17 @@ impl<R: Read> BufReader<R> {
         })
     }
 
-    /// Appends all up to `byte` to `section`, `byte` included, or up to the end: how many bytes.
-    ///
-    /// All of it is given out at once: cancelled or dropped before that, it has taken nothing.
+    /// Reads up to and including `byte`, or to the end. Appends the bytes to `section` and returns
+    /// their number.
     ///
     /// # Errors
-    /// [`InvalidData`](ErrorKind::InvalidData) if it is longer than it
-    /// [may be](BufReader::max_section); nothing is given out then.
+    /// [`InvalidData`](ErrorKind::InvalidData) if the section is longer than
+    /// [`max_section`](BufReader::max_section), the error of the inner reader, or the cancellation.
+    /// After an error nothing was consumed.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: the section is consumed in one step. A call that is cancelled or dropped has
+    /// consumed nothing.
     pub fn read_until<'a>(
         &'a mut self,
         cx: &'a Cx,
@@ -122,13 +151,15 @@ impl<R: Read> BufReader<R> {
         })
     }
 
-    /// Appends a line with its end to `line`: how many bytes, 0 at the end.
-    ///
-    /// All of it is given out at once: cancelled or dropped before that, it has taken nothing.
+    /// Reads a line and appends it to `line`, with its line end. Returns the number of bytes, 0 at
+    /// the end.
     ///
     /// # Errors
-    /// As [`read_until`](BufReader::read_until); and `InvalidData` if the line is not UTF-8, which
-    /// is skipped then.
+    /// As [`read_until`](BufReader::read_until). A line that is not UTF-8 is also
+    /// [`InvalidData`](ErrorKind::InvalidData); this line is skipped.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe, as [`read_until`](BufReader::read_until).
     pub fn read_line<'a>(
         &'a mut self,
         cx: &'a Cx,
@@ -145,33 +176,35 @@ impl<R: Read> BufReader<R> {
         })
     }
 
-    /// Waits until `byte` is buffered, or the end: how much to give out.
+    /// Reads until `byte` or the end is buffered. Returns the length of the section.
     async fn find(&mut self, cx: &Cx, byte: u8) -> Result<usize> {
-        let mut looked_at = 0;
+        let mut searched = 0;
         loop {
-            let found = self.position_after(byte, looked_at);
-            looked_at = found.unwrap_or_else(|| self.buffer().len());
-            // However much of it came at once.
-            if looked_at > self.max_section {
-                let what = format!("more than {} bytes up to byte {byte}", self.max_section);
-                return Err(IoError::new(ErrorKind::InvalidData, what).into());
+            let found = self.position_after(byte, searched);
+            searched = found.unwrap_or_else(|| self.buffer().len());
+            // Checked for complete sections too: the limit must not depend on the sizes of reads.
+            if searched > self.max_section {
+                let max = self.max_section;
+                let text = format!("no byte {byte} within the maximum section of {max} bytes");
+                return Err(IoError::new(ErrorKind::InvalidData, text).into());
             }
             if found.is_some() {
-                return Ok(looked_at);
+                return Ok(searched);
             }
             if self.fill_more_up_to(cx, self.max_section.saturating_add(1)).await? == 0 {
-                return Ok(looked_at);
+                return Ok(searched);
             }
         }
     }
 
-    /// Reads once, behind what is buffered: how much, 0 at the end. The buffer is made larger where
-    /// it is full.
+    /// Reads once and appends to the buffered bytes. Returns the number of bytes, 0 at the end. A
+    /// full buffer is enlarged.
     pub(crate) async fn fill_more(&mut self, cx: &Cx) -> Result<usize> {
         self.fill_more_up_to(cx, usize::MAX).await
     }
 
-    /// The same with a buffer that is made no larger than `most`, unless it is full and is so.
+    /// As `fill_more`, with a buffer that is enlarged to at most `most` bytes. A full buffer of
+    /// that size still grows by one byte.
     async fn fill_more_up_to(&mut self, cx: &Cx, most: usize) -> Result<usize> {
         if self.end == self.buffer.len() {
             if self.start > 0 {
@@ -190,7 +223,8 @@ impl<R: Read> BufReader<R> {
 }
 
 impl<R: Read> Read for BufReader<R> {
-    /// A buffer that is as large as this one is read into directly when nothing is buffered.
+    /// Reads directly into `buffer` if nothing is buffered and `buffer` is at least as large as the
+    /// internal buffer.
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         if buffer.is_empty() {
             cx.checkpoint()?;
@@ -206,7 +240,7 @@ impl<R: Read> Read for BufReader<R> {
     }
 }
 
-/// Writes go through: a connection is read with a buffer and written without.
+/// Writes are passed to the inner stream, unbuffered.
 impl<S: Write> Write for BufReader<S> {
     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> Result<usize> {
         self.inner.write(cx, bytes).await
@@ -225,19 +259,21 @@ impl<S: Write> Write for BufReader<S> {
     }
 }
 
-/// The lines of a reader; see [`BufReader::lines`].
+/// A reader of lines; created by [`BufReader::lines`].
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: BufReader<R>,
 }
 
 impl<R: Read> Lines<R> {
-    /// The next line without its end (`\n` or `\r\n`); `None`: there are no more.
-    ///
-    /// Cancelled or dropped before it is done, it has taken nothing.
+    /// Reads the next line and returns it without its line end (`\n` or `\r\n`), or `None` at the
+    /// end.
     ///
     /// # Errors
     /// As [`BufReader::read_line`].
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a call that is cancelled or dropped has consumed nothing.
     pub fn next<'a>(
         &'a mut self,
         cx: &'a Cx,
@@ -259,17 +295,17 @@ impl<R: Read> Lines<R> {
 }
 
 impl<R> Lines<R> {
-    /// What the lines are read from.
+    /// Returns the inner reader.
     pub fn get_ref(&self) -> &R {
         self.reader.get_ref()
     }
 
-    /// What the lines are read from: to write to a connection between two lines.
+    /// Returns the inner reader, for example to write to a connection between two lines.
     pub fn get_mut(&mut self) -> &mut R {
         self.reader.get_mut()
     }
 
-    /// The reader, with what it has buffered.
+    /// Returns the buffered reader, with its buffered bytes.
     pub fn into_reader(self) -> BufReader<R> {
         self.reader
     }

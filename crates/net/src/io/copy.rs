@@ -1,14 +1,29 @@
-//! From one stream to another.
+//! Copying between streams.
 
 use asx_runtime::{Cx, try_join};
 
 use crate::io::traits::CHUNK;
 use crate::io::{Duplex, Error, Read, Result, Write};
 
-/// Writes all that comes from `reader` to `writer`, until its end, and flushes after each piece:
-/// how many bytes.
+/// Copies all bytes from `reader` to `writer` and returns their number. Flushes `writer` after each
+/// read.
 ///
-/// Not cancel-safe: what was read when a cancel comes may be in neither.
+/// # Errors
+/// The error of the reader or the writer, or the cancellation.
+///
+/// # Cancel safety
+/// Not cancel-safe: bytes that were read and not yet written are lost.
+///
+/// # Examples
+/// ```
+/// use asx::{Cx, io, net::TcpStream};
+///
+/// async fn echo(cx: Cx, mut stream: TcpStream) -> io::Result<()> {
+///     let (mut reader, mut writer) = stream.split();
+///     io::copy(&cx, &mut reader, &mut writer).await?;
+///     Ok(())
+/// }
+/// ```
 pub async fn copy<R, W>(cx: &Cx, reader: &mut R, writer: &mut W) -> Result<u64>
 where
     R: Read + ?Sized,
@@ -21,7 +36,7 @@ where
             0 => break,
             count => {
                 writer.write_all(cx, &chunk[..count]).await?;
-                // The peer may wait for this before it sends more.
+                // The peer may wait for these bytes before it sends more.
                 writer.flush(cx).await?;
                 copied += count as u64;
             }
@@ -31,11 +46,17 @@ where
     Ok(copied)
 }
 
-/// Connects two connections: what comes from each is written to the other. Where one has ended, the
-/// other is told ([`Write::shutdown`]), and goes on to be read. It is over when both have ended:
-/// how many bytes came from `a`, and from `b`.
+/// Copies bytes between two connections in both directions. Returns the numbers of bytes that were
+/// copied from `a` to `b` and from `b` to `a`.
 ///
-/// An error of either ends both directions.
+/// When one connection ends, the other is shut down for writing ([`Write::shutdown`]) and is still
+/// read. The function returns when both have ended.
+///
+/// # Errors
+/// The first error of either direction, which cancels the other one, or the cancellation.
+///
+/// # Cancel safety
+/// Not cancel-safe: bytes that were read and not yet written are lost.
 pub async fn copy_bidirectional<A, B>(cx: &Cx, a: &mut A, b: &mut B) -> Result<(u64, u64)>
 where
     A: Duplex,

@@ -1,4 +1,4 @@
-//! What can go wrong: the system says so, or the task is asked to stop.
+//! Errors of sockets and streams: errors of the operating system, and cancellations.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -8,10 +8,10 @@ use asx_runtime::Cancelled;
 /// The result of an operation on a socket or stream.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation on a socket or stream has failed.
+/// The error of an operation on a socket or stream.
 ///
-/// `?` makes one of a [`std::io::Error`] and of a [`Cancelled`], and makes a `std::io::Error` of it
-/// where that is asked for. A cancel survives the way through `std::io::Error`:
+/// `?` converts a [`std::io::Error`] or a [`Cancelled`] to this type, and this type to
+/// `std::io::Error`. A cancellation survives the conversion to `std::io::Error` and back:
 ///
 /// ```
 /// use asx::io;
@@ -24,19 +24,19 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// ```
 #[derive(Debug)]
 pub enum Error {
-    /// The system, or the peer, has it so.
+    /// An error of the operating system or of the peer.
     Io(std::io::Error),
-    /// The task, or the part of it around, was asked to stop.
+    /// The task, or a scope or timeout around the operation, was cancelled.
     Cancelled(Cancelled),
 }
 
 impl Error {
-    /// Whether the task, or the part of it around, was asked to stop.
+    /// Returns true if the operation was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled(_))
     }
 
-    /// The kind that the system gave; [`ErrorKind::Other`] for a cancel.
+    /// Returns the kind of the error, [`ErrorKind::Other`] for a cancellation.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Io(error) => error.kind(),
@@ -46,7 +46,7 @@ impl Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// A cancel that went through a `std::io::Error` is one again.
+    /// Restores a cancellation that was converted to a `std::io::Error`.
     fn from(error: std::io::Error) -> Self {
         match error.downcast::<Cancelled>() {
             Ok(cancelled) => Error::Cancelled(cancelled),
@@ -55,8 +55,8 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// A `std::io::Error`, a cancel, or one of these in the box is that again; anything else is an
-/// error of the kind [`ErrorKind::Other`].
+/// Restores an error of this type, a `std::io::Error` or a cancellation from the box. Any other
+/// error becomes an [`Error::Io`] of the kind [`ErrorKind::Other`].
 impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
     fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
         let error = match error.downcast::<Error>() {
@@ -74,7 +74,7 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
     }
 }
 
-/// As from a box of the error.
+/// As the conversion from a boxed error.
 #[cfg(feature = "anyhow")]
 impl From<anyhow::Error> for Error {
     fn from(error: anyhow::Error) -> Self {
@@ -106,8 +106,8 @@ impl From<Cancelled> for Error {
 }
 
 impl From<Error> for std::io::Error {
-    /// A cancel becomes [`ErrorKind::Other`] around the [`Cancelled`]. Not `Interrupted`, at which
-    /// many loops try again.
+    /// Converts a cancellation to an error of the kind [`ErrorKind::Other`] that contains the
+    /// [`Cancelled`]. The kind is not `Interrupted`, because many loops retry after it.
     fn from(error: Error) -> Self {
         match error {
             Error::Io(error) => error,
@@ -134,20 +134,21 @@ impl std::error::Error for Error {
     }
 }
 
-/// A [`write_all`](crate::io::Write::write_all) that has not written all: how much it has.
+/// The error of [`write_all`](crate::io::Write::write_all), with the number of bytes that were
+/// written before it.
 ///
-/// `?` in a function that answers [`Result`] forgets the count.
+/// `?` in a function that returns [`Result`] drops the number.
 #[derive(Debug)]
 pub struct WriteAllError {
-    /// How many bytes went out.
+    /// The number of bytes that were written.
     pub written: usize,
-    /// Why not more.
+    /// The error of the next write, or the cancellation.
     pub error: Error,
 }
 
 impl fmt::Display for WriteAllError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes went out, then: {}", self.written, self.error)
+        write!(f, "{} bytes were written, then: {}", self.written, self.error)
     }
 }
 

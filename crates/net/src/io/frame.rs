@@ -1,20 +1,20 @@
-//! Whole frames: each goes out entirely or, with its connection, not at all.
+//! Length-prefixed frames: the peer receives whole frames, or the end of the connection.
 //!
-//! A frame is a length of four bytes, big-endian, and that many bytes. To send one has two phases,
-//! as with channels: [`reserve`](FrameWriter::reserve) waits for room and can be cancelled with
-//! nothing at stake; [`FramePermit::send`] commits the frame to the buffer and cannot wait.
-//! [`flush`](FrameWriter::flush) has what was committed go out.
+//! A frame is a length of four bytes, big-endian, followed by that many bytes. Sending has two
+//! phases, as with channels. [`reserve`](FrameWriter::reserve) waits for space and can be cancelled
+//! without effect. [`FramePermit::send`] commits the frame to the buffer and does not wait.
+//! [`flush`](FrameWriter::flush) writes the committed frames.
 //!
 //! ```text
 //!   reserve ---- permit.send(frame) ---- flush -------------------> the peer
 //!      |                                   | cancelled, dropped or failed
-//!      cancelled: nothing happened         +-- between two frames: what is committed stays
-//!                                          +-- inside of a frame: poisoned
+//!      cancelled: no effect                +-- between two frames: committed frames are kept
+//!                                          +-- inside a frame: poisoned
 //! ```
 //!
-//! A connection that is cut off inside of a frame is *poisoned*: its direction to the peer is shut
-//! down, so that the peer sees the end of the connection where the rest of the frame would be, and
-//! every later use answers [`FrameError::Poisoned`].
+//! A connection that is cut off inside a frame is *poisoned*. Its direction to the peer is shut
+//! down, so the peer reads the end of the stream in place of the rest of the frame. Every later use
+//! returns [`FrameError::Poisoned`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,34 +24,34 @@ use asx_runtime::{CancelSafe, Cancelled, Cx};
 
 use crate::io::{BufReader, Error, Lossless, Read, Write};
 
-/// How long a frame may be, unless set.
+/// The default of `max_frame`.
 const MAX_FRAME: usize = 8 * 1024 * 1024;
-/// How much may be committed before `reserve` waits for some of it to go out, unless set.
+/// The default of `FrameWriter::high_water`.
 const HIGH_WATER: usize = 64 * 1024;
-/// The size of a length.
+/// The size of the length prefix.
 const PREFIX: usize = size_of::<u32>();
 
-/// Why a frame was not sent or received.
+/// The error of sending or receiving a frame.
 #[derive(Debug)]
 pub enum FrameError {
-    /// The connection has failed.
+    /// The error of the connection.
     Io(std::io::Error),
-    /// The task, or the part of it around, was asked to stop.
+    /// The task, or a scope or timeout around the operation, was cancelled.
     Cancelled(Cancelled),
-    /// The connection was cut off inside of a frame earlier, or what came was no frame: nothing can
-    /// be sent or received any more.
+    /// The connection was cut off inside a frame earlier, or an invalid frame was received. It can
+    /// send or receive no more frames.
     Poisoned,
-    /// The frame is longer than allowed.
+    /// The frame is longer than the maximum.
     TooLong {
-        /// How long it is.
+        /// The length of the frame.
         length: usize,
-        /// How long it may be.
+        /// The maximum length.
         max: usize,
     },
 }
 
 impl FrameError {
-    /// Whether the task, or the part of it around, was asked to stop.
+    /// Returns true if the operation was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, FrameError::Cancelled(_))
     }
@@ -62,9 +62,11 @@ impl fmt::Display for FrameError {
         match self {
             FrameError::Io(error) => error.fmt(f),
             FrameError::Cancelled(cancelled) => cancelled.fmt(f),
-            FrameError::Poisoned => f.write_str("the connection was cut off inside of a frame"),
+            FrameError::Poisoned => {
+                f.write_str("an earlier frame was cut off or too long; open a new connection")
+            }
             FrameError::TooLong { length, max } => {
-                write!(f, "a frame of {length} bytes, more than {max}")
+                write!(f, "a frame of {length} bytes is longer than the maximum of {max}")
             }
         }
     }
@@ -108,13 +110,19 @@ impl From<FrameError> for Error {
     }
 }
 
-/// Sends frames in two phases; see the [module](crate::io).
+/// Sends frames in two phases: [`reserve`](FrameWriter::reserve) waits, [`FramePermit::send`]
+/// commits.
+///
+/// A frame is a length of four bytes, big-endian, followed by that many bytes. Committed frames are
+/// written by [`flush`](FrameWriter::flush). A connection that is cut off inside a frame is
+/// *poisoned*: its direction to the peer is shut down, and every later use returns
+/// [`FrameError::Poisoned`].
 ///
 /// ```
 /// use asx::{Cx, io, net::TcpStream};
 /// use asx::io::{FrameError, FrameReader, FrameWriter};
 ///
-/// /// Sends a request and waits for its answer.
+/// /// Sends a request and reads the answer.
 /// async fn ask(
 ///     cx: &Cx,
 ///     stream: &mut TcpStream,
@@ -122,8 +130,8 @@ impl From<FrameError> for Error {
 /// ) -> Result<Option<Vec<u8>>, FrameError> {
 ///     let (reader, writer) = stream.split();
 ///     let mut frames = FrameWriter::new(writer);
-///     frames.reserve(cx).await?.send(request)?; // whole, or not at all
-///     frames.flush(cx).await?; // cut off in the middle, the connection is poisoned
+///     frames.reserve(cx).await?.send(request)?; // commits the whole frame
+///     frames.flush(cx).await?; // poisons the connection if it is cut off inside the frame
 ///     FrameReader::new(reader).read(cx).await
 /// }
 /// ```
@@ -131,11 +139,11 @@ impl From<FrameError> for Error {
 pub struct FrameWriter<W: Write> {
     inner: W,
     buffer: Vec<u8>,
-    /// How much of the buffer is out.
+    /// The number of bytes at the front of the buffer that are written already.
     out: usize,
-    /// Where the frames in the buffer end that are not out entirely.
+    /// The ends of the frames in the buffer that are not written completely.
     ends: VecDeque<usize>,
-    /// Where the last frame ended that is out entirely.
+    /// The end of the last frame that is written completely.
     last_end: usize,
     high_water: usize,
     max_frame: usize,
@@ -143,7 +151,7 @@ pub struct FrameWriter<W: Write> {
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Frames of up to 8 MiB; a `reserve` waits while 64 KiB or more are on their way.
+    /// Creates a writer for frames of up to 8 MiB, with a high-water mark of 64 KiB.
     pub fn new(inner: W) -> FrameWriter<W> {
         FrameWriter {
             inner,
@@ -157,26 +165,29 @@ impl<W: Write> FrameWriter<W> {
         }
     }
 
-    /// How long a frame may be.
+    /// Sets the maximum length of a frame.
     #[must_use]
     pub fn max_frame(mut self, bytes: usize) -> FrameWriter<W> {
         self.max_frame = bytes.min(u32::MAX as usize);
         self
     }
 
-    /// From how many bytes that are not out on a `reserve` waits.
+    /// Sets the number of pending bytes from which `reserve` writes before it returns.
     #[must_use]
     pub fn high_water(mut self, bytes: usize) -> FrameWriter<W> {
         self.high_water = bytes.max(1);
         self
     }
 
-    /// Waits until a frame may be committed, and has earlier ones go out if they are many.
-    ///
-    /// Cancelled, it has committed nothing; if a frame was on its way out, that is cut off.
+    /// Waits until a frame may be committed. Writes the committed frames first if they have reached
+    /// the [high-water mark](FrameWriter::high_water).
     ///
     /// # Errors
     /// As [`flush`](FrameWriter::flush).
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: it commits nothing, but cancelling it while it writes a frame poisons the
+    /// connection.
     pub async fn reserve(&mut self, cx: &Cx) -> Result<FramePermit<'_, W>, FrameError> {
         self.check()?;
         cx.checkpoint()?;
@@ -186,40 +197,45 @@ impl<W: Write> FrameWriter<W> {
         Ok(FramePermit { writer: self })
     }
 
-    /// Has all that was committed go out.
-    ///
-    /// Not cancel-safe: cancelled, dropped or failed inside of a frame, it poisons the connection.
-    /// Between two frames it does not: what is committed then waits for the next flush. Whoever
-    /// wants a flush to survive a cancel runs it in a [shield](Cx::shield).
+    /// Writes all committed frames.
     ///
     /// # Errors
-    /// The connection has failed, is poisoned, or the task was asked to stop.
+    /// [`FrameError::Io`] if the connection fails, [`FrameError::Poisoned`] if it is poisoned, or
+    /// [`FrameError::Cancelled`].
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a flush that is cancelled, dropped or fails inside a frame poisons the
+    /// connection. Between two frames it does not; the remaining frames are written by the next
+    /// flush. Run it in a [shield](Cx::shield) to complete it after a cancellation.
     pub async fn flush(&mut self, cx: &Cx) -> Result<(), FrameError> {
         self.check()?;
         self.drain(cx).await?;
         Ok(self.inner.flush(cx).await?)
     }
 
-    /// Flushes, and tells the peer that no more comes.
+    /// Flushes, then ends this direction: the peer reads the end of the stream.
     ///
     /// # Errors
     /// As [`flush`](FrameWriter::flush).
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe, as [`flush`](FrameWriter::flush).
     pub async fn shutdown(&mut self, cx: &Cx) -> Result<(), FrameError> {
         self.flush(cx).await?;
         Ok(self.inner.shutdown(cx).await?)
     }
 
-    /// Whether the connection was cut off inside of a frame.
+    /// Returns true if the connection was cut off inside a frame.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 
-    /// How many bytes are committed and not out.
+    /// Returns the number of bytes that are committed and not written yet.
     pub fn pending(&self) -> usize {
         self.buffer.len() - self.out
     }
 
-    /// What it writes to.
+    /// Returns the inner writer.
     pub fn get_ref(&self) -> &W {
         &self.inner
     }
@@ -240,14 +256,16 @@ impl<W: Write> FrameWriter<W> {
         Ok(())
     }
 
-    /// The frames that are out entirely are forgotten. Whether another one is partly out.
+    /// Removes completely written frames from the bookkeeping. Returns true if another frame is
+    /// partly written.
     fn settle(&mut self) -> bool {
         while let Some(end) = self.ends.pop_front_if(|end| *end <= self.out) {
             self.last_end = end;
         }
         let is_inside = self.out > self.last_end;
         if !is_inside {
-            // What is out need not be kept, also if a flush is cut between frames again and again.
+            // Written bytes are removed here, not only after a complete flush: flushes that are cut
+            // off between frames again and again must not let the buffer grow.
             self.buffer.drain(..self.out);
             self.ends.iter_mut().for_each(|end| *end -= self.out);
             self.out = 0;
@@ -266,7 +284,7 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
-/// A drain that ends, however it does, is inside of a frame or not.
+/// Poisons the writer if its drain ends inside a frame, however it ends.
 struct Draining<'a, W: Write> {
     writer: &'a mut FrameWriter<W>,
 }
@@ -279,7 +297,7 @@ impl<W: Write> Drop for Draining<'_, W> {
     }
 }
 
-/// Leave to commit one frame; see [`FrameWriter::reserve`]. Dropped, nothing happens.
+/// A permit to commit one frame; created by [`FrameWriter::reserve`]. Dropping it has no effect.
 #[derive(Debug)]
 #[must_use = "send a frame"]
 pub struct FramePermit<'a, W: Write> {
@@ -287,11 +305,11 @@ pub struct FramePermit<'a, W: Write> {
 }
 
 impl<W: Write> FramePermit<'_, W> {
-    /// Commits a frame: it goes out with the next [`flush`](FrameWriter::flush), or when so much is
-    /// committed that a `reserve` waits.
+    /// Commits a frame. It is written by the next [`flush`](FrameWriter::flush), or by a
+    /// [`reserve`](FrameWriter::reserve) at the high-water mark.
     ///
     /// # Errors
-    /// [`FrameError::TooLong`], and nothing was committed.
+    /// [`FrameError::TooLong`] if the frame is longer than the maximum; nothing is committed.
     pub fn send(self, frame: &[u8]) -> Result<(), FrameError> {
         let writer = self.writer;
         let length = frame.len();
@@ -305,7 +323,7 @@ impl<W: Write> FramePermit<'_, W> {
     }
 }
 
-/// Receives what a [`FrameWriter`] sends.
+/// Receives the frames that a [`FrameWriter`] sends.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     reader: BufReader<R>,
@@ -314,24 +332,25 @@ pub struct FrameReader<R> {
 }
 
 impl<R> FrameReader<R> {
-    /// Frames of up to 8 MiB.
+    /// Creates a reader for frames of up to 8 MiB.
     pub fn new(inner: R) -> FrameReader<R> {
         FrameReader { reader: BufReader::new(inner), max_frame: MAX_FRAME, poisoned: false }
     }
 
-    /// How long a frame may be. A longer one poisons the reader: nobody knows where it ends.
+    /// Sets the maximum length of a frame. A longer one poisons the reader, which does not buffer
+    /// it and so cannot find the next frame.
     #[must_use]
     pub fn max_frame(mut self, bytes: usize) -> FrameReader<R> {
         self.max_frame = bytes;
         self
     }
 
-    /// What it reads from.
+    /// Returns the inner reader.
     pub fn get_ref(&self) -> &R {
         self.reader.get_ref()
     }
 
-    /// The length of the frame that comes next, if that has come.
+    /// Returns the length of the next frame if its prefix is buffered.
     fn length(&self) -> Option<usize> {
         let prefix = self.reader.buffer().first_chunk::<PREFIX>()?;
         Some(u32::from_be_bytes(*prefix) as usize)
@@ -339,20 +358,23 @@ impl<R> FrameReader<R> {
 }
 
 impl<R: Read> FrameReader<R> {
-    /// The next frame; `None`: the peer sends no more.
-    ///
-    /// A part of a frame stays in the buffer: cancelled or dropped before it is done, this has
-    /// taken nothing, and `select!` takes it.
+    /// Reads the next frame, or returns `None` if the peer has ended the connection between two
+    /// frames.
     ///
     /// # Errors
-    /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the connection ends inside of a frame;
-    /// [`TooLong`](FrameError::TooLong) for a longer one than allowed. After both the reader is
-    /// [poisoned](FrameError::Poisoned).
+    /// - [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the connection ends inside a frame, and
+    ///   [`TooLong`](FrameError::TooLong) for a frame that is longer than the maximum. After these
+    ///   the reader is [poisoned](FrameError::Poisoned).
+    /// - The error of the connection, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: a part of a frame stays in the buffer. A call that is cancelled or dropped has
+    /// consumed nothing.
     pub fn read<'a>(
         &'a mut self,
         cx: &'a Cx,
     ) -> impl CancelSafe<Output = Result<Option<Vec<u8>>, FrameError>> + Send {
-        // What has come is in the buffer at every await.
+        // At every await, the bytes that were read are in the buffer.
         Lossless::new(async move {
             if self.poisoned {
                 return Err(FrameError::Poisoned);

@@ -1,4 +1,4 @@
-//! Futures that are made of several steps and yet lose nothing.
+//! A wrapper for cancel-safe operations of several steps.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use asx_runtime::CancelSafe;
 use pin_project_lite::pin_project;
 
 pin_project! {
-    /// An operation of several steps that keeps what it has got in its reader or writer, so that
-    /// it loses nothing when it is dropped or cancelled: `select!` takes it.
+    /// A cancel-safe operation of several steps. It keeps its partial result in its reader or
+    /// writer, so dropping it loses nothing and `select!` accepts it.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Lossless<F> {
@@ -19,7 +19,8 @@ pin_project! {
 }
 
 impl<F: Future> Lossless<F> {
-    /// A promise: at each await of the future, dropping it loses nothing.
+    /// Marks a future as cancel-safe. The caller guarantees that dropping it at any of its await
+    /// points loses nothing.
     pub(crate) fn new(future: F) -> Lossless<F> {
         Lossless { future }
     }

@@ -1,4 +1,4 @@
-//! What streams have in common.
+//! The traits of streams.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -7,12 +7,12 @@ use asx_runtime::Cx;
 
 use crate::io::{Error, Result, WriteAllError};
 
-/// Bytes come out of it.
+/// A source of bytes.
 ///
 /// ```
 /// use asx::{Cx, io};
 ///
-/// /// A reader that answers each read with one letter.
+/// /// A reader that returns one letter per read.
 /// struct Letters(std::ops::RangeInclusive<u8>);
 ///
 /// impl io::Read for Letters {
@@ -26,17 +26,26 @@ use crate::io::{Error, Result, WriteAllError};
 /// }
 /// ```
 pub trait Read: Send {
-    /// Takes some bytes; 0: there are no more, or the buffer is empty.
+    /// Reads bytes into `buffer` and returns how many were read. Returns 0 at the end, or if
+    /// `buffer` is empty.
     ///
-    /// A read that is cancelled, or whose future is dropped before it is done, has taken nothing.
-    /// Whoever implements this keeps that promise: buffers, frames and lines are built on it.
+    /// # Errors
+    /// The error of the source, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Implementations must be cancel-safe: a read that is cancelled or dropped has consumed no
+    /// bytes. Buffers, lines and frames rely on it.
     fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> impl Future<Output = Result<usize>> + Send;
 
-    /// Fills the buffer; [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the bytes end before.
+    /// Reads until `buffer` is full.
     ///
-    /// Not cancel-safe: what was read before a cancel is in the buffer, and nobody says how much.
-    /// Bytes that must not be lost are read through a [`BufReader`](crate::io::BufReader) or
-    /// [`FrameReader`](crate::io::FrameReader).
+    /// # Errors
+    /// [`UnexpectedEof`](ErrorKind::UnexpectedEof) if the source ends before, otherwise as
+    /// [`read`](Read::read).
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: the number of bytes that a cancelled call has read is lost. Use a
+    /// [`BufReader`](crate::io::BufReader) or [`FrameReader`](crate::io::FrameReader) to keep them.
     fn read_exact(
         &mut self,
         cx: &Cx,
@@ -54,9 +63,14 @@ pub trait Read: Send {
         }
     }
 
-    /// Appends all that comes until the end: how much.
+    /// Reads to the end, appends the bytes to `bytes` and returns their number.
     ///
-    /// Cancel-safe in this sense: what was read is in `bytes`.
+    /// # Errors
+    /// As [`read`](Read::read).
+    ///
+    /// # Cancel safety
+    /// No bytes are lost: those read before the cancellation are in `bytes`. `select!` does not
+    /// accept the future, because its result is lost.
     fn read_to_end(
         &mut self,
         cx: &Cx,
@@ -75,37 +89,74 @@ pub trait Read: Send {
     }
 }
 
-/// How much is moved at once.
+/// The size of the buffers of copies, readers and writers.
 pub(crate) const CHUNK: usize = 16 * 1024;
 
-/// Bytes go into it.
+/// A destination of bytes.
+///
+/// ```
+/// use asx::{Cx, io};
+///
+/// /// A writer that counts bytes and discards them.
+/// struct Count(usize);
+///
+/// impl io::Write for Count {
+///     async fn write(&mut self, cx: &Cx, bytes: &[u8]) -> io::Result<usize> {
+///         cx.checkpoint()?;
+///         self.0 += bytes.len();
+///         Ok(bytes.len())
+///     }
+/// }
+/// ```
 pub trait Write: Send {
-    /// Gives some bytes: how many were taken.
+    /// Writes some of `bytes` and returns how many were accepted.
     ///
-    /// A write that is cancelled, or whose future is dropped before it is done, has given nothing.
-    /// Whoever implements this keeps that promise.
+    /// # Errors
+    /// The error of the destination, or the cancellation.
+    ///
+    /// # Cancel safety
+    /// Implementations must be cancel-safe: a write that is cancelled or dropped has accepted no
+    /// bytes.
     fn write(&mut self, cx: &Cx, bytes: &[u8]) -> impl Future<Output = Result<usize>> + Send;
 
-    /// Sends what is buffered on its way. It has nothing to do where nothing is buffered.
+    /// Writes buffered bytes. The default does nothing, which is correct for unbuffered writers.
+    ///
+    /// # Errors
+    /// As [`write`](Write::write).
+    ///
+    /// # Cancel safety
+    /// Implementations keep the bytes that were not written, so a cancelled flush can be repeated.
     fn flush(&mut self, _cx: &Cx) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
 
-    /// Flushes, and tells the other side that no more comes.
+    /// Flushes, then ends this direction: the peer reads the end of the stream. The default only
+    /// flushes.
+    ///
+    /// # Errors
+    /// As [`write`](Write::write).
+    ///
+    /// # Cancel safety
+    /// As [`flush`](Write::flush): a cancelled call can be repeated.
     fn shutdown(&mut self, cx: &Cx) -> impl Future<Output = Result<()>> + Send {
         self.flush(cx)
     }
 
-    /// Ends it at once, since what was written last is cut off and nothing may follow it. Nothing,
-    /// unless there is a connection: of that, this direction is shut down.
+    /// Ends this direction immediately, without flushing: the last write was cut off, and no bytes
+    /// may follow it. Connections shut down this direction; the default does nothing.
     fn abort(&mut self) {}
 
-    /// Gives all bytes.
+    /// Writes all bytes.
     ///
     /// # Errors
-    /// Not cancel-safe: [`WriteAllError::written`] tells how many went out. The error says nothing
-    /// more if the future is dropped: do not have it dropped, or write frames
-    /// ([`FrameWriter`](crate::io::FrameWriter)).
+    /// A [`WriteAllError`] with the number of bytes that were written before the error or the
+    /// cancellation. A writer that accepts no bytes is the error
+    /// [`WriteZero`](ErrorKind::WriteZero).
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe. A cancelled call returns the number of bytes it has written; if the future
+    /// is dropped, the number is lost. Use a [`FrameWriter`](crate::io::FrameWriter) if the future
+    /// may be dropped.
     fn write_all(
         &mut self,
         cx: &Cx,
@@ -129,19 +180,19 @@ pub trait Write: Send {
     }
 }
 
-/// A connection whose two directions can be used at the same time.
+/// A connection with two directions that can be used at the same time.
 pub trait Duplex: Send {
-    /// The direction from the peer.
+    /// The read half.
     type Reader<'a>: Read
     where
         Self: 'a;
 
-    /// The direction to the peer.
+    /// The write half.
     type Writer<'a>: Write
     where
         Self: 'a;
 
-    /// Both directions, for as long as they are borrowed.
+    /// Borrows the two directions.
     fn split(&mut self) -> (Self::Reader<'_>, Self::Writer<'_>);
 }
 
@@ -169,7 +220,7 @@ impl<W: Write> Write for &mut W {
     }
 }
 
-/// What is left of the slice is what is left to read.
+/// Reads from the front of the slice and advances it.
 impl Read for &[u8] {
     async fn read(&mut self, cx: &Cx, buffer: &mut [u8]) -> Result<usize> {
         cx.checkpoint()?;

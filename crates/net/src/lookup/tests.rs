@@ -1,4 +1,4 @@
-//! Lookups with resolvers that block, fail, panic or answer at once.
+//! Lookups with resolvers that block, fail, panic or answer immediately.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -91,7 +91,7 @@ fn on_runtime<T: Future<Output = ()>>(test: impl FnOnce(Cx) -> T) {
 }
 
 #[test]
-fn a_dead_resolver_holds_no_scope_and_no_runtime_open() {
+fn lookup_of_a_dead_resolver_holds_no_scope_or_runtime_open() {
     let dead = DeadResolver::new();
     let pool = pool();
     on_runtime(async |cx| {
@@ -111,7 +111,7 @@ fn a_dead_resolver_holds_no_scope_and_no_runtime_open() {
 }
 
 #[test]
-fn abandoned_lookups_leave_threads_for_others() {
+fn abandoned_lookups_leave_threads_for_new_lookups() {
     let dead = DeadResolver::new();
     let pool = pool();
     on_runtime(async |cx| {
@@ -124,14 +124,14 @@ fn abandoned_lookups_leave_threads_for_others() {
 }
 
 #[test]
-fn lookups_after_a_burst_of_cancels_end() {
+fn lookup_after_a_burst_of_cancels_completes() {
     let dead = DeadResolver::new();
     let pool = pool();
     on_runtime(async |cx| {
         for round in 0..4 {
             let name = |number| key(&format!("round {round}, {number}"));
             let start = |number| Lookup::new(pool, &cx, name(number), dead.job());
-            // Dropped in the order of the queue: some that are queued begin meanwhile.
+            // Dropped in the order of the queue, so that queued lookups start meanwhile.
             drop((0..300).map(start).collect::<Vec<_>>());
             let LookupStats { running, queued, lingering, .. } = stats_of(pool);
             assert!(queued == 0 && running <= MAX_THREADS_IN_ALL, "{lingering} of {running}");
@@ -150,7 +150,7 @@ fn lookups_after_a_burst_of_cancels_end() {
 }
 
 #[test]
-fn a_lookup_fails_when_abandoned_ones_occupy_all_threads() {
+fn lookup_fails_when_abandoned_lookups_occupy_all_threads() {
     let dead = DeadResolver::new();
     let pool = pool();
     on_runtime(async |cx| {
@@ -159,7 +159,7 @@ fn a_lookup_fails_when_abandoned_ones_occupy_all_threads() {
             assert_eq!(stats_of(pool).lingering, round * MAX_THREADS);
         }
         for _ in 0..3 {
-            let unused: Job = Box::new(|| unreachable!("there is no thread for it"));
+            let unused: Job = Box::new(|| unreachable!("no thread is left to run it"));
             let error = Lookup::new(pool, &cx, key("refused"), unused).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ResourceBusy);
             let expected = TooManyLookups { lingering: MAX_THREADS_IN_ALL };
@@ -167,7 +167,7 @@ fn a_lookup_fails_when_abandoned_ones_occupy_all_threads() {
         }
         let LookupStats { running, queued, .. } = stats_of(pool);
         assert_eq!((running, queued), (MAX_THREADS_IN_ALL, 0));
-        // A task can still wait for one that lingers.
+        // A task can still join a lingering lookup.
         let mut joined = Lookup::new(pool, &cx, key("dead 0"), answer());
         assert!(poll_once(&mut joined).await.is_none());
         assert_eq!(stats_of(pool).lingering, MAX_THREADS_IN_ALL - 1);
@@ -203,7 +203,7 @@ fn queued_lookups_fail_when_the_last_thread_is_abandoned() {
 }
 
 #[test]
-fn a_queued_lookup_gets_a_thread_when_the_last_live_one_is_abandoned() {
+fn queued_lookup_gets_a_thread_when_the_last_live_lookup_is_abandoned() {
     let dead = DeadResolver::new();
     let pool = pool();
     on_runtime(async |cx| {
@@ -247,7 +247,7 @@ fn threads_above_the_limit_end_when_lingering_lookups_return() {
 }
 
 #[test]
-fn local_names_and_numbers_need_no_thread() {
+fn local_names_and_numeric_addresses_need_no_thread() {
     let dead = DeadResolver::new();
     on_runtime(async |cx| {
         for _ in 0..MAX_THREADS_IN_ALL / MAX_THREADS {
@@ -265,7 +265,7 @@ fn local_names_and_numbers_need_no_thread() {
 }
 
 #[test]
-fn tasks_that_ask_for_the_same_name_share_one_lookup() {
+fn lookups_of_the_same_name_share_one_resolver_call() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (release, held) = mpsc::channel::<()>();
     let pool = pool();
@@ -291,15 +291,15 @@ fn tasks_that_ask_for_the_same_name_share_one_lookup() {
 }
 
 #[test]
-fn a_lookup_that_fails_or_panics_returns_an_error() {
+fn lookup_returns_an_error_when_the_resolver_fails_or_panics() {
     on_runtime(async |cx| {
         let pool = pool();
         let job: Job = Box::new(|| Err(ErrorKind::NotFound.into()));
-        let error = Lookup::new(pool, &cx, key("nobody"), job).await.unwrap_err();
+        let error = Lookup::new(pool, &cx, key("unknown"), job).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let job: Job = Box::new(|| std::panic::resume_unwind(Box::new("broken")));
         let error = Lookup::new(pool, &cx, key("broken"), job).await.unwrap_err();
-        assert_eq!(error.to_string(), "the lookup panicked");
+        assert_eq!(error.to_string(), "the resolver panicked");
     });
 }
 
@@ -346,9 +346,9 @@ fn only_localhost_and_names_below_it_are_local() {
     assert_eq!(localhost("\u{fc}\u{fc}ocalhost", 7), None);
 }
 
-/// A program is stopped while the resolver does not answer.
+/// Models a program that is stopped while the resolver does not answer.
 #[test]
-fn cancels_of_many_lookups_leave_nothing_queued() {
+fn cancels_of_many_lookups_empty_the_queue() {
     const LOOKUPS: usize = 2_000;
     let dead = DeadResolver::new();
     let pool = pool();

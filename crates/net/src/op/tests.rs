@@ -1,4 +1,4 @@
-//! What an operation asks of its socket, step by step.
+//! The calls of an operation to its socket, step by step.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,18 +12,18 @@ use futures_lite::future::poll_once;
 
 use super::*;
 
-/// Answers as its script says, and writes down what it is asked.
+/// A socket that returns scripted results and logs its calls.
 #[derive(Debug, Default)]
 struct Scripted {
-    /// Whether the next questions are answered with ready.
+    /// The readiness that the next polls return.
     ready: Mutex<VecDeque<bool>>,
     reads: Mutex<VecDeque<io::Result<usize>>>,
     log: Mutex<Vec<String>>,
 }
 
 impl Scripted {
-    fn note(&self, what: impl Into<String>) {
-        self.log.lock().unwrap().push(what.into());
+    fn note(&self, call: impl Into<String>) {
+        self.log.lock().unwrap().push(call.into());
     }
 
     fn log(&self) -> Vec<String> {
@@ -118,8 +118,8 @@ impl Socket for Scripted {
     }
 }
 
-/// Polls a read of eight bytes as often as there are scripts, and drops it: what it answered last,
-/// and what the socket was asked.
+/// Polls a read of eight bytes `polls` times, then drops it. Returns its last result and the log of
+/// the socket.
 fn run(
     transport: Transport,
     ready: &[bool],
@@ -147,14 +147,14 @@ fn run(
 
 #[cfg(unix)]
 #[test]
-fn a_short_read_of_tcp_is_reported_to_the_socket() {
+fn short_read_of_tcp_is_reported_to_the_socket() {
     let (answer, log) = run(Transport::Tcp, &[true], vec![Ok(3)], 1);
     assert_eq!(answer.unwrap().unwrap(), 3);
     assert_eq!(log, ["ready", "read", "short 7"]);
 }
 
 #[test]
-fn a_full_read_an_end_and_a_short_datagram_leave_readiness_as_it_is() {
+fn full_read_end_of_stream_and_short_datagram_keep_readiness() {
     for (transport, count) in [(Transport::Tcp, 8), (Transport::Tcp, 0), (Transport::Datagrams, 3)]
     {
         let (answer, log) = run(transport, &[true], vec![Ok(count)], 1);
@@ -164,7 +164,7 @@ fn a_full_read_an_end_and_a_short_datagram_leave_readiness_as_it_is() {
 }
 
 #[test]
-fn a_try_that_would_block_clears_and_waits_and_an_interrupted_one_is_repeated() {
+fn attempt_that_would_block_waits_and_interrupted_attempt_is_repeated() {
     let reads = vec![Err(ErrorKind::WouldBlock.into()), Err(ErrorKind::Interrupted.into()), Ok(8)];
     let (answer, log) = run(Transport::Tcp, &[true, false, true, true], reads, 2);
     assert_eq!(answer.unwrap().unwrap(), 8);
@@ -173,14 +173,14 @@ fn a_try_that_would_block_clears_and_waits_and_an_interrupted_one_is_repeated() 
 }
 
 #[test]
-fn an_operation_that_is_dropped_while_it_waits_leaves_its_place_and_tries_nothing() {
+fn operation_dropped_while_it_waits_leaves_the_socket_without_an_attempt() {
     let (answer, log) = run(Transport::Tcp, &[false], vec![Ok(8)], 1);
     assert!(answer.is_none());
     assert_eq!(log, ["waits", "leave"]);
 }
 
 #[test]
-fn other_errors_are_answers() {
+fn other_errors_of_an_attempt_are_returned() {
     let (answer, log) =
         run(Transport::Datagrams, &[true], vec![Err(ErrorKind::BrokenPipe.into())], 1);
     assert_eq!(answer.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
@@ -188,7 +188,7 @@ fn other_errors_are_answers() {
 }
 
 #[test]
-fn a_cancelled_operation_does_not_touch_its_socket() {
+fn cancelled_operation_does_not_use_its_socket() {
     let scripted = Arc::new(Scripted::default());
     let socket: Arc<dyn Socket> = scripted.clone();
     let runtime = Runtime::builder().workers(1).build().unwrap();
@@ -209,7 +209,7 @@ fn a_cancelled_operation_does_not_touch_its_socket() {
 }
 
 #[test]
-fn a_count_is_short_only_if_the_system_could_have_moved_more() {
+fn count_is_short_only_if_the_system_could_have_moved_more() {
     let tcp = |moved, asked| Transport::Tcp.attempted(moved, asked).is_short;
     assert!(tcp(7, 8) && !tcp(8, 8) && !tcp(0, 8));
     assert!(!tcp(MOST_BYTES, usize::MAX) && tcp(MOST_BYTES - 1, usize::MAX));
@@ -220,16 +220,16 @@ fn a_count_is_short_only_if_the_system_could_have_moved_more() {
     }
 }
 
-/// A socket that is closed stays ready after it was cleared.
+/// A closed socket stays ready after its readiness was cleared.
 #[test]
 fn closed_socket_that_would_block_fails_instead_of_spinning() {
     let (answer, log) = run(Transport::Tcp, &[true; 1000], Vec::new(), 1);
-    let error: io::Error = answer.expect("it does not wait").unwrap_err().into();
+    let error: io::Error = answer.expect("the read completes").unwrap_err().into();
     assert_eq!(error.kind(), ErrorKind::NotConnected);
     assert_eq!(log.iter().filter(|line| *line == "read").count(), 17, "{log:?}");
 }
 
-/// Two readers of a socket may both be woken for bytes that one of them takes.
+/// Two readers of a socket may both be woken for bytes that only one of them reads.
 #[test]
 fn readiness_that_is_gone_after_a_clear_makes_the_read_wait() {
     let (answer, log) = run(Transport::Tcp, &[true, true, false], Vec::new(), 1);

@@ -23,26 +23,26 @@ impl SignalKind {
     pub const ALARM: SignalKind = SignalKind(SIGALRM);
     /// `SIGCHLD`: a child process has ended or stopped.
     pub const CHILD: SignalKind = SignalKind(SIGCHLD);
-    /// `SIGHUP`: the terminal is gone; daemons read their settings again.
+    /// `SIGHUP`: the terminal was closed; daemons reload their configuration.
     pub const HANGUP: SignalKind = SignalKind(SIGHUP);
     /// `SIGINT`: Ctrl-C.
     pub const INTERRUPT: SignalKind = SignalKind(SIGINT);
     /// `SIGQUIT`: Ctrl-\.
     pub const QUIT: SignalKind = SignalKind(SIGQUIT);
-    /// `SIGTERM`: a request to end.
+    /// `SIGTERM`: a request to terminate.
     pub const TERMINATE: SignalKind = SignalKind(SIGTERM);
     /// `SIGUSR1`.
     pub const USER_1: SignalKind = SignalKind(SIGUSR1);
     /// `SIGUSR2`.
     pub const USER_2: SignalKind = SignalKind(SIGUSR2);
 
-    /// The kind with this number of the operating system. Whether it can be heard is found out by
-    /// [`listen`].
+    /// Creates a kind from a signal number of the operating system. [`listen`] checks whether it
+    /// can be received.
     pub const fn from_raw(number: i32) -> SignalKind {
         SignalKind(number)
     }
 
-    /// Its number.
+    /// Returns the signal number.
     pub const fn as_raw(self) -> i32 {
         self.0
     }
@@ -57,17 +57,17 @@ impl fmt::Debug for SignalKind {
     }
 }
 
-/// Hears signals of a kind from now on. What the system did by default when one came it no longer
-/// does, not even once the [`Signal`] is dropped.
+/// Receives signals of a kind from now on. The default action of the signal is disabled, also after
+/// the [`Signal`] is dropped.
 ///
 /// # Errors
-/// [`InvalidInput`](ErrorKind::InvalidInput) for a kind that no program can hear (`SIGKILL`,
-/// `SIGSTOP`), that tells of a fault of the program itself (`SIGSEGV`, `SIGILL`, `SIGFPE`), or that
-/// there is not. The system may have no descriptor to spare.
+/// [`InvalidInput`](ErrorKind::InvalidInput) for a signal that cannot be received (`SIGKILL`,
+/// `SIGSTOP`), that reports a fault of the program (`SIGSEGV`, `SIGILL`, `SIGFPE`), or that does
+/// not exist. Otherwise the error of the operating system, for example if no descriptor is free.
 pub fn listen(cx: &Cx, kind: SignalKind) -> std::io::Result<Signal> {
-    // Unlike `SIGKILL`, of which the system says so, these would be a panic of what is below.
+    // `pipe::register` panics for these signals.
     if signal_hook::consts::FORBIDDEN.contains(&kind.0) {
-        let text = format!("{kind:?} cannot be heard");
+        let text = format!("{kind:?} cannot be received");
         return Err(std::io::Error::new(ErrorKind::InvalidInput, text));
     }
     let (ours, written) = std::os::unix::net::UnixStream::pair()?;
@@ -76,25 +76,26 @@ pub fn listen(cx: &Cx, kind: SignalKind) -> std::io::Result<Signal> {
             let registered = pipe::register(kind.0, written)?;
             Ok(Signal { stream, source: Source::System(registered), kind, buffer: [0; BUFFER] })
         }
-        // A network that is simulated: so are signals, of which there are none.
+        // The network is simulated: no signal ever arrives.
         Err(error) if error.kind() == ErrorKind::Unsupported => {
             let (stream, silent) = UnixStream::pair(cx)?;
-            Ok(Signal { stream, source: Source::Nobody(silent), kind, buffer: [0; BUFFER] })
+            Ok(Signal { stream, source: Source::Silent(silent), kind, buffer: [0; BUFFER] })
         }
         Err(error) => Err(error),
     }
 }
 
-/// As many signals are one when they are asked for.
+/// The number of pending signals that one receive combines.
 const BUFFER: usize = 64;
 
-/// Hears signals of one kind; made by [`listen`].
+/// A receiver for signals of one kind; created by [`listen`].
 pub struct Signal {
-    /// A byte comes for each signal. If it is full there is one to be heard of already.
+    /// The handler writes a byte for each signal. If the buffer is full, the byte is dropped: a
+    /// signal is pending already.
     stream: UnixStream,
     #[cfg_attr(
         not(feature = "stream"),
-        expect(dead_code, reason = "it hears until it is dropped")
+        expect(dead_code, reason = "dropping it ends the registration")
     )]
     source: Source,
     kind: SignalKind,
@@ -102,11 +103,11 @@ pub struct Signal {
 }
 
 enum Source {
-    /// The operating system.
+    /// The signal handler of the process.
     System(SigId),
-    /// Nobody: the other end of the stream, which is kept so that the stream does not end.
-    #[expect(dead_code, reason = "it is open for as long as this is there")]
-    Nobody(UnixStream),
+    /// The other end of the stream in the lab, kept open so that the stream does not end.
+    #[expect(dead_code, reason = "it is only kept open")]
+    Silent(UnixStream),
 }
 
 impl Drop for Source {
@@ -118,18 +119,24 @@ impl Drop for Source {
 }
 
 impl Signal {
-    /// Waits for the next signal. Dropping the future misses none.
+    /// Waits for the next signal.
+    ///
+    /// # Errors
+    /// The cancellation.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: dropping the future misses no signal.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a> {
         Recv(self.stream.read(cx, &mut self.buffer))
     }
 
-    /// Its kind.
+    /// Returns the kind.
     pub fn kind(&self) -> SignalKind {
         self.kind
     }
 
-    /// The signals as a stream. A cancel is its last item.
+    /// Converts the receiver to a stream. A cancellation is its last item.
     #[cfg(feature = "stream")]
     #[track_caller]
     pub fn into_stream(self, cx: &Cx) -> Signals {
@@ -165,7 +172,7 @@ impl fmt::Debug for Recv<'_> {
     }
 }
 
-/// Signals as a stream; made by [`Signal::into_stream`]. Items are `io::Result<()>`.
+/// A stream of signals; created by [`Signal::into_stream`]. Items are `io::Result<()>`.
 #[cfg(feature = "stream")]
 #[must_use = "streams do nothing unless polled"]
 pub struct Signals {

@@ -104,11 +104,14 @@ pub struct Signal {
 impl Signal {
     /// Waits for the next signal.
     ///
+    /// # Errors
+    /// The cancellation.
+    ///
     /// # Cancel safety
     /// Cancel-safe: dropping the future misses no signal.
     #[track_caller]
     pub fn recv<'a>(&'a mut self, cx: &'a Cx) -> Recv<'a> {
-        Recv { cx, inbox: &self.inbox, waiter: Waiter::new() }
+        Recv { cx, inbox: &self.inbox, waiter: EventWaiter::new() }
     }
 
     /// Returns the kind.
@@ -120,7 +123,7 @@ impl Signal {
     #[cfg(feature = "stream")]
     #[track_caller]
     pub fn into_stream(self, cx: &Cx) -> Signals {
-        Signals { signal: self, cx: cx.clone(), waiter: Waiter::new(), has_ended: false }
+        Signals { signal: self, cx: cx.clone(), waiter: EventWaiter::new(), has_ended: false }
     }
 }
 
@@ -131,16 +134,16 @@ impl fmt::Debug for Signal {
 }
 
 /// The wait of a task for an event.
-struct Waiter {
+struct EventWaiter {
     registration: Registration,
     /// The line that dumps name.
     at: &'static Location<'static>,
 }
 
-impl Waiter {
+impl EventWaiter {
     #[track_caller]
-    fn new() -> Waiter {
-        Waiter { registration: Registration::default(), at: Location::caller() }
+    fn new() -> EventWaiter {
+        EventWaiter { registration: Registration::default(), at: Location::caller() }
     }
 
     fn poll(&mut self, cx: &Cx, inbox: &Inbox, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -172,7 +175,7 @@ impl Waiter {
 pub struct Recv<'a> {
     cx: &'a Cx,
     inbox: &'a Inbox,
-    waiter: Waiter,
+    waiter: EventWaiter,
 }
 
 impl Future for Recv<'_> {
@@ -204,7 +207,7 @@ impl fmt::Debug for Recv<'_> {
 pub struct Signals {
     signal: Signal,
     cx: Cx,
-    waiter: Waiter,
+    waiter: EventWaiter,
     has_ended: bool,
 }
 

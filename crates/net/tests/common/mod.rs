@@ -1,6 +1,6 @@
-//! What the tests of sockets share. Everything is on the loopback interface.
+//! Helpers of the socket tests. All connections are on the loopback interface.
 
-#![allow(dead_code, reason = "not all tests use all of it")]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use asx_native::Runtime;
 use asx_net::{Cx, TcpListener, TcpStream, io};
 use asx_runtime::Cancelled;
 
-/// Runs a test with one worker and with two. A test that hangs fails, some time.
+/// Runs a test with one worker and with two. A test that hangs fails after two minutes.
 pub(crate) fn on_each<T>(test: impl Fn(Cx) -> T)
 where
     T: Future<Output = io::Result<()>>,
@@ -25,7 +25,7 @@ where
     }
 }
 
-/// Two ends of a TCP connection: who has connected, and who has accepted.
+/// Returns the two ends of a TCP connection: the client and the server.
 pub(crate) async fn pair(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
     let client = TcpStream::connect(cx, listener.local_addr()?).await?;
@@ -34,7 +34,7 @@ pub(crate) async fn pair(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     Ok((client, server))
 }
 
-/// The cancel that an operation ended with.
+/// Returns the cancellation of an operation.
 pub(crate) fn cancelled<T: std::fmt::Debug>(ended: io::Result<T>) -> Cancelled {
     match ended {
         Err(io::Error::Cancelled(cancelled)) => cancelled,
@@ -42,7 +42,7 @@ pub(crate) fn cancelled<T: std::fmt::Debug>(ended: io::Result<T>) -> Cancelled {
     }
 }
 
-/// A directory of its own for a test's sockets, which is removed at the end.
+/// A temporary directory for the sockets of one test. Dropping it removes the directory.
 pub(crate) struct Directory(std::path::PathBuf);
 
 impl Directory {

@@ -1,4 +1,4 @@
-//! Descriptors of somebody else's.
+//! Readiness of foreign file descriptors.
 
 #![cfg(unix)]
 
@@ -35,7 +35,7 @@ fn write(fd: &OwnedFd, bytes: &[u8]) -> std_io::Result<usize> {
 }
 
 #[test]
-fn a_pipe_is_readable_when_something_was_written() {
+fn pipe_is_readable_after_a_write() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?;
@@ -52,7 +52,7 @@ fn a_pipe_is_readable_when_something_was_written() {
 }
 
 #[test]
-fn what_would_block_is_waited_for_again() {
+fn attempt_that_would_block_clears_readiness() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?;
@@ -60,10 +60,10 @@ fn what_would_block_is_waited_for_again() {
         let guard = reader.readable(&cx).await?;
         let mut buffer = [0; 8];
         assert_eq!(guard.try_io(|fd| read(fd, &mut buffer)).unwrap()?, 1);
-        // The descriptor counts as ready until somebody has found that it is not.
+        // The descriptor counts as ready until an attempt would block.
         let guard = reader.readable(&cx).await?;
         assert!(guard.try_io(|fd| read(fd, &mut buffer)).is_none());
-        // The event of the first byte may come as late as now; then it is tried in vain once more.
+        // The event of the first byte may arrive only now and cause another failed attempt.
         while let Some(guard) = futures_lite::future::poll_once(reader.readable(&cx)).await {
             assert!(guard?.try_io(|fd| read(fd, &mut buffer)).is_none());
         }
@@ -74,9 +74,9 @@ fn what_would_block_is_waited_for_again() {
     });
 }
 
-/// News that came after the guard was made are not cleared with it.
+/// Events after the creation of the guard are not cleared with it.
 #[test]
-fn a_guard_clears_only_what_it_has_seen() {
+fn guard_clears_only_the_event_it_observed() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?;
@@ -87,7 +87,7 @@ fn a_guard_clears_only_what_it_has_seen() {
         guard.clear_ready();
         write(&writer, b"b")?;
         drop(reader.readable(&cx).await?);
-        // Too late: this is about the first byte.
+        // The guard has observed only the event of the first byte.
         guard.clear_ready();
         let count = reader.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?;
         assert_eq!(&buffer[..count], b"b");
@@ -96,7 +96,7 @@ fn a_guard_clears_only_what_it_has_seen() {
 }
 
 #[test]
-fn a_full_pipe_is_writable_when_somebody_has_read() {
+fn full_pipe_is_writable_after_a_read() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let writer = AsyncFd::new(&cx, writer)?;
@@ -125,7 +125,7 @@ fn a_full_pipe_is_writable_when_somebody_has_read() {
 }
 
 #[test]
-fn the_end_of_a_pipe_wakes_its_reader() {
+fn end_of_pipe_wakes_the_reader() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?;
@@ -145,7 +145,7 @@ fn the_end_of_a_pipe_wakes_its_reader() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_an_error() {
+fn regular_file_cannot_be_watched() {
     on_each(async |cx| {
         let file = std::fs::File::open(std::env::current_exe()?)?;
         let error = AsyncFd::new(&cx, file).unwrap_err();
@@ -154,11 +154,11 @@ fn what_cannot_be_watched_is_an_error() {
     });
 }
 
-/// `get_mut` lets its owner put another descriptor there, against what its text says: the old one
-/// is closed while it is watched. Nobody can be told, but nothing breaks: who waits can be
-/// cancelled, and a descriptor that gets the same number is watched like any other.
+/// `get_mut` allows the owner to replace the descriptor, against its documentation: the old one is
+/// closed while it is watched. Its waits can then only be cancelled, and a new descriptor with the
+/// same number can be watched.
 #[test]
-fn a_descriptor_that_is_closed_behind_our_back_breaks_nothing_else() {
+fn descriptor_closed_while_watched_does_not_affect_others() {
     on_each(async |cx| {
         let (reader, _writer) = pipe();
         let mut watched = AsyncFd::new(&cx, reader)?;
@@ -181,16 +181,16 @@ fn a_descriptor_that_is_closed_behind_our_back_breaks_nothing_else() {
     });
 }
 
-/// The end of the watch must not end that of another descriptor, which has the number by then.
+/// A new descriptor may have the number of a watched one that was closed.
 #[test]
-fn a_number_that_another_descriptor_has_got_is_left_to_it() {
+fn end_of_watch_does_not_affect_a_new_descriptor_with_the_same_number() {
     on_each(async |cx| {
         let (reader, _writer) = pipe();
         let (spare, _spare_writer) = pipe();
         let number = reader.as_raw_fd();
         let mut watched = AsyncFd::new(&cx, reader)?;
         drop(std::mem::replace(watched.get_mut(), spare));
-        // The lowest number that is free, unless another thread was faster.
+        // New descriptors get the lowest free number, unless another thread takes it first.
         let mut others = Vec::new();
         let (next, writer) = loop {
             let (next, writer) = pipe();
@@ -199,7 +199,7 @@ fn a_number_that_another_descriptor_has_got_is_left_to_it() {
             }
             others.push((next, writer));
         };
-        assert_eq!(next.as_raw_fd(), number, "nobody else has it");
+        assert_eq!(next.as_raw_fd(), number, "the number is free");
         let next = AsyncFd::new(&cx, next)?;
         next.readable(&cx).await?.clear_ready();
         drop(watched);
@@ -211,7 +211,7 @@ fn a_number_that_another_descriptor_has_got_is_left_to_it() {
 }
 
 #[test]
-fn a_descriptor_goes_back_to_its_owner() {
+fn into_inner_returns_a_descriptor_that_can_be_watched_again() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?.into_inner();
@@ -224,11 +224,11 @@ fn a_descriptor_goes_back_to_its_owner() {
 }
 
 #[test]
-fn a_named_pipe_waits_for_its_next_writer() {
+fn named_pipe_waits_for_its_next_writer_after_an_end() {
     on_each(async |cx| {
         let directory = Directory::new("fifo");
         let path = directory.path("fifo");
-        // The system calls for it differ between systems; the command does not.
+        // The system call differs between systems, the command does not.
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         let open =
             |how: OFlags| rustix::fs::open(&path, how | OFlags::NONBLOCK, Mode::empty()).unwrap();
@@ -242,7 +242,7 @@ fn a_named_pipe_waits_for_its_next_writer() {
                 read(fd, &mut [0; 8])
             };
             assert_eq!(reader.with(&cx, Interest::Readable, &mut attempt).await?, 1);
-            // The end of the writer before is over: this one is waited for, not tried for.
+            // The next end is not reached yet: the reader must wait and not spin.
             let limit = Duration::from_millis(20);
             let waited = cx
                 .timeout(limit, async |cx| reader.with(cx, Interest::Readable, &mut attempt).await);
@@ -257,7 +257,7 @@ fn a_named_pipe_waits_for_its_next_writer() {
 }
 
 #[test]
-fn a_second_watch_that_is_refused_takes_nothing_from_the_first() {
+fn second_watch_is_refused_and_the_first_continues() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let first = AsyncFd::new(&cx, &reader)?;
@@ -266,7 +266,7 @@ fn a_second_watch_that_is_refused_takes_nothing_from_the_first() {
         write(&writer, b"x")?;
         let mut buffer = [0; 8];
         assert_eq!(first.with(&cx, Interest::Readable, |fd| read(fd, &mut buffer)).await?, 1);
-        // It is not watched any more, and can be again.
+        // After the end of the first watch, the descriptor can be watched again.
         drop(first);
         let third = AsyncFd::new(&cx, &reader)?;
         write(&writer, b"yz")?;
@@ -276,7 +276,7 @@ fn a_second_watch_that_is_refused_takes_nothing_from_the_first() {
 }
 
 #[test]
-fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() {
+fn end_of_pipe_is_observed_after_readiness_is_cleared_at_a_short_read() {
     on_each(async |cx| {
         let (reader, writer) = pipe();
         let reader = AsyncFd::new(&cx, reader)?;
@@ -285,7 +285,7 @@ fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() 
         assert!(nothing.is_none());
         write(&writer, b"last")?;
         drop(writer);
-        // What is there is less than there is room for: the pipe is empty now.
+        // A short count: the pipe is empty now.
         let guard = reader.readable(&cx).await?;
         let count = guard.try_io(|fd| read(fd, &mut buffer)).unwrap()?;
         assert_eq!(count, 4);
@@ -296,7 +296,7 @@ fn an_end_that_comes_with_the_last_bytes_is_seen_by_who_stops_at_a_short_read() 
 }
 
 #[test]
-fn a_task_at_an_always_ready_descriptor_yields_after_16_waits() {
+fn task_at_an_always_ready_descriptor_yields_after_16_waits() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let ended: io::Result<()> = runtime.block_on(async |cx: Cx| {
         let (near, mut far) = UnixStream::pair()?;

@@ -1,6 +1,6 @@
 //! Socket tests that also run on other platforms (`cargo xtask platforms`).
 //!
-//! A separate binary, because each platform builds it anew. The rest is in `suite`.
+//! A separate binary, because each platform builds it again. The other tests are in `suite`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Servers: a task for each connection, trouble with accepts, and ends in order.
+//! Servers: a task for each connection, failed accepts, and orderly shutdown.
 
 use crate::common;
 
@@ -12,13 +12,13 @@ use asx_net::{Cx, Listener, ServeEvent, ServeReport, Server, TcpListener, TcpStr
 use asx_runtime::{TaskError, channel, select};
 use common::on_each;
 
-/// Echoes until the client ends, or until the server is told to stop while it waits for more.
+/// Echoes until the client ends, or until a stop request while the connection is idle.
 async fn echo(cx: Cx, mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 64];
     loop {
         let count = select! {
             count = stream.read(&cx, &mut buffer) => count?,
-            told = cx.stopping() => return Ok(told?),
+            stopping = cx.stopping() => return Ok(stopping?),
         };
         if count == 0 {
             return Ok(());
@@ -36,7 +36,7 @@ async fn round_trip(cx: &Cx, client: &mut TcpStream) -> io::Result<()> {
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_closes_idle_connections_and_the_listener() {
+fn stopped_server_closes_idle_connections_and_the_listener() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -66,7 +66,7 @@ fn a_server_that_is_told_to_stop_closes_idle_connections_and_the_listener() {
 }
 
 #[test]
-fn a_request_in_flight_is_answered_after_the_stop() {
+fn request_in_flight_is_answered_after_the_stop() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -81,7 +81,7 @@ fn a_request_in_flight_is_answered_after_the_stop() {
                             stream.read_exact(&cx, &mut request).await?;
                             busy.send(&cx, ()).await.ok();
                             cx.stopping().await?;
-                            // Told to stop, but not cancelled: there is time to answer.
+                            // A stop request does not cancel: the handler can still answer.
                             Ok(stream.write_all(&cx, b"done").await?)
                         }
                     };
@@ -103,7 +103,7 @@ fn a_request_in_flight_is_answered_after_the_stop() {
 }
 
 #[test]
-fn a_server_that_is_cancelled_cancels_its_handlers_and_waits_for_them() {
+fn cancelled_server_cancels_its_handlers_and_waits_for_them() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -125,7 +125,7 @@ fn a_server_that_is_cancelled_cancels_its_handlers_and_waits_for_them() {
             client.read_exact(&cx, &mut [0; 4]).await?;
             server.cancel("enough");
             assert!(matches!(server.await, Err(TaskError::Cancelled(_) | TaskError::Err(_))));
-            // The handler has ended before its server.
+            // The handler ended before its server.
             assert_eq!(ends.try_recv(), Ok(true));
             Ok(())
         })
@@ -134,7 +134,7 @@ fn a_server_that_is_cancelled_cancels_its_handlers_and_waits_for_them() {
 }
 
 #[test]
-fn handlers_fail_on_their_own() {
+fn error_of_a_handler_does_not_end_the_server() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -155,7 +155,7 @@ fn handlers_fail_on_their_own() {
                 for kind in [b"e", b"p", b"o"] {
                     let mut client = TcpStream::connect(&cx, address).await?;
                     client.write_all(&cx, kind).await?;
-                    // The handler has ended: its end is closed.
+                    // The handler has ended and closed its end.
                     assert_eq!(client.read(&cx, &mut [0; 4]).await?, 0);
                 }
                 s.stop();
@@ -171,7 +171,7 @@ fn handlers_fail_on_their_own() {
 #[cfg(unix)]
 use libc::{EBADF, ECONNABORTED, EMFILE, ENFILE};
 
-/// The numbers of Windows for the same errors. There is none for `ENFILE`: `WSAENOBUFS` stands in.
+/// The error numbers of Windows. It has none for `ENFILE`; `WSAENOBUFS` replaces it.
 #[cfg(windows)]
 const EBADF: i32 = 10_009;
 #[cfg(windows)]
@@ -181,7 +181,7 @@ const EMFILE: i32 = 10_024;
 #[cfg(windows)]
 const ENFILE: i32 = 10_055;
 
-/// Answers accepts as its script says, and then waits for ever.
+/// A listener that returns scripted results, then waits until it is cancelled.
 struct Scripted(Mutex<VecDeque<Result<u32, i32>>>);
 
 impl Listener for Scripted {
@@ -200,7 +200,7 @@ impl Listener for Scripted {
 }
 
 #[test]
-fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
+fn exhaustion_is_reported_once_per_streak_and_the_server_continues() {
     on_each(async |cx| {
         let script = [
             Ok(1),
@@ -215,7 +215,7 @@ fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
         ];
         let listener = Scripted(Mutex::new(script.into()));
         let (served, mut numbers) = channel::bounded(8);
-        let (tell, mut told) = channel::bounded(8);
+        let (report_event, mut events_seen) = channel::bounded(8);
         let report = cx
             .scope(async |s| {
                 let server = s.spawn(async move |cx: Cx| {
@@ -225,7 +225,7 @@ fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
                             ServeEvent::Recovered { failures } => format!("after {failures}"),
                             other => format!("{other:?}"),
                         };
-                        tell.try_send(text).unwrap();
+                        report_event.try_send(text).unwrap();
                     });
                     let handler = move |cx: Cx, number: u32, ()| {
                         let served = served.clone();
@@ -249,7 +249,7 @@ fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
         assert_eq!((report.accepted, report.completed), (4, 4));
         assert_eq!((report.accept_errors, report.exhaustions), (5, 2));
         let mut events = Vec::new();
-        while let Ok(event) = told.try_recv() {
+        while let Ok(event) = events_seen.try_recv() {
             events.push(event);
         }
         let emfile = format!("{:?}", Some(EMFILE));
@@ -259,7 +259,7 @@ fn each_streak_of_exhaustion_is_told_once_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_listener_of_no_use_ends_the_server_with_its_error() {
+fn fatal_accept_error_ends_the_server() {
     on_each(async |cx| {
         let listener = Scripted(Mutex::new([Ok(1), Err(EBADF)].into()));
         let ended = serve(&cx, listener, |_, _, ()| async { Ok(()) }).await;
@@ -270,17 +270,17 @@ fn a_listener_of_no_use_ends_the_server_with_its_error() {
 }
 
 #[test]
-fn a_server_without_descriptors_stops_when_it_is_told() {
+fn exhausted_server_observes_a_stop_request() {
     on_each(async |cx| {
         let script: VecDeque<_> = std::iter::repeat_n(Err(EMFILE), 1000).collect();
-        let (tell, mut told) = channel::bounded(1);
+        let (report_event, mut events_seen) = channel::bounded(1);
         cx.scope(async |s| {
             let server = s.spawn(async move |cx: Cx| {
                 let server = Server::new(Scripted(Mutex::new(script)));
-                let server = server.on_event(move |_| tell.try_send(()).unwrap());
+                let server = server.on_event(move |_| report_event.try_send(()).unwrap());
                 server.serve(&cx, |_, _, ()| async { Ok(()) }).await
             });
-            told.recv(&cx).await.unwrap();
+            events_seen.recv(&cx).await.unwrap();
             s.stop();
             let report = server.await.unwrap();
             assert_eq!((report.accepted, report.exhaustions), (0, 1));
@@ -292,7 +292,7 @@ fn a_server_without_descriptors_stops_when_it_is_told() {
 }
 
 #[test]
-fn a_part_of_a_task_serves_until_its_time_is_up() {
+fn server_in_a_timeout_ends_with_the_timeout() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let limit = std::time::Duration::from_millis(1);

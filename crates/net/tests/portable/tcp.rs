@@ -1,4 +1,4 @@
-//! TCP over the loopback interface: bytes, ends, addresses, settings, errors.
+//! TCP over the loopback interface: bytes, ends, addresses, options, errors.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use asx_runtime::channel;
 use common::{on_each, pair};
 
 #[test]
-fn what_is_written_is_read_in_order() {
+fn written_bytes_are_read_in_order() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"hello").await?;
@@ -30,7 +30,7 @@ fn what_is_written_is_read_in_order() {
 }
 
 #[test]
-fn a_megabyte_is_echoed_by_another_task() {
+fn megabyte_is_echoed_by_another_task() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
         let sent: Vec<u8> = (0..1 << 20).map(|byte: u32| (byte % 251) as u8).collect();
@@ -44,7 +44,7 @@ fn a_megabyte_is_echoed_by_another_task() {
             let (mut reader, mut writer) = client.into_split();
             s.spawn(async move |cx: Cx| {
                 writer.write_all(&cx, &sent).await?;
-                // Dropped, it tells the other side that no more comes.
+                // Dropping the half ends its direction.
                 Ok(())
             });
             let mut echoed = Vec::new();
@@ -57,7 +57,7 @@ fn a_megabyte_is_echoed_by_another_task() {
 }
 
 #[test]
-fn a_half_close_ends_one_direction_only() {
+fn half_close_ends_only_one_direction() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"last").await?;
@@ -65,7 +65,7 @@ fn a_half_close_ends_one_direction_only() {
         let mut got = Vec::new();
         server.read_to_end(&cx, &mut got).await?;
         assert_eq!(got, b"last");
-        // The end stays the end, and the other direction is open.
+        // Later reads return the end again, and the other direction is open.
         assert_eq!(server.read(&cx, &mut [0; 4]).await?, 0);
         server.write_all(&cx, b"answer").await?;
         let mut answer = [0; 6];
@@ -78,13 +78,13 @@ fn a_half_close_ends_one_direction_only() {
 }
 
 #[test]
-fn an_end_that_comes_with_the_last_bytes_is_seen_after_a_short_read() {
+fn end_of_stream_is_read_after_a_short_read() {
     on_each(async |cx| {
         for _ in 0..100 {
             let (mut client, mut server) = pair(&cx).await?;
             client.write_all(&cx, b"last").await?;
             drop(client);
-            // Both have come when the server looks for the first time, as one event.
+            // One event reports both the bytes and the end.
             let mut buffer = [0; 64];
             assert_eq!(server.read(&cx, &mut buffer).await?, 4);
             assert_eq!(server.read(&cx, &mut buffer).await?, 0);
@@ -131,7 +131,7 @@ fn a_task_that_waits_hears_of_a_reset() {
 }
 
 #[test]
-fn short_reads_take_what_there_is_and_leave_the_rest() {
+fn short_reads_leave_the_remaining_bytes() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"abcdef").await?;
@@ -141,7 +141,7 @@ fn short_reads_take_what_there_is_and_leave_the_rest() {
         let mut large = [0; 64];
         let second = server.read(&cx, &mut large).await?;
         assert_eq!(&large[..second], b"ef");
-        // A short read was followed by more bytes: these are news.
+        // Bytes after a short read are reported by a new event.
         client.write_all(&cx, b"gh").await?;
         let third = server.read(&cx, &mut large).await?;
         assert_eq!(&large[..third], b"gh");
@@ -150,7 +150,7 @@ fn short_reads_take_what_there_is_and_leave_the_rest() {
 }
 
 #[test]
-fn an_exact_read_of_too_little_says_so() {
+fn read_exact_of_too_few_bytes_fails_with_unexpected_eof() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"abc").await?;
@@ -162,7 +162,7 @@ fn an_exact_read_of_too_little_says_so() {
 }
 
 #[test]
-fn a_peek_leaves_the_bytes() {
+fn peek_does_not_consume_bytes() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"abc").await?;
@@ -178,12 +178,12 @@ fn a_peek_leaves_the_bytes() {
 }
 
 #[test]
-fn a_writer_waits_until_its_peer_reads() {
+fn writer_waits_until_its_peer_reads() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let chunk = vec![7; 64 * 1024];
         let mut written = 0;
-        // As much as the system takes: then the next write waits.
+        // Fills the buffers of the operating system, so that the next write waits.
         loop {
             let write = client.write(&cx, &chunk);
             match futures_lite::future::poll_once(write).await {
@@ -212,7 +212,7 @@ fn a_writer_waits_until_its_peer_reads() {
 }
 
 #[test]
-fn several_buffers_are_read_and_written_as_one() {
+fn vectored_reads_and_writes_use_several_buffers() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let out = [IoSlice::new(b"one "), IoSlice::new(b""), IoSlice::new(b"two")];
@@ -227,7 +227,7 @@ fn several_buffers_are_read_and_written_as_one() {
 }
 
 #[test]
-fn both_ends_know_both_addresses() {
+fn both_ends_return_matching_addresses() {
     on_each(async |cx| {
         let (client, server) = pair(&cx).await?;
         assert_eq!(client.local_addr()?, server.peer_addr()?);
@@ -238,7 +238,7 @@ fn both_ends_know_both_addresses() {
 }
 
 #[test]
-fn settings_are_what_was_set() {
+fn options_return_the_values_that_were_set() {
     on_each(async |cx| {
         let (client, _server) = pair(&cx).await?;
         assert!(!client.nodelay()?);
@@ -261,7 +261,7 @@ fn settings_are_what_was_set() {
 }
 
 #[test]
-fn a_builder_sets_what_it_says() {
+fn builder_sets_options_of_listeners_and_streams() {
     on_each(async |cx| {
         let builder = SocketBuilder::new().backlog(7).ttl(33);
         #[cfg(unix)]
@@ -299,21 +299,21 @@ fn errors_have_their_kinds() {
 }
 
 #[test]
-fn the_first_address_that_answers_is_taken() {
+fn connect_uses_the_first_address_that_accepts() {
     on_each(async |cx| {
         let gone = TcpListener::bind(&cx, "127.0.0.1:0").await?;
-        let nobody = gone.local_addr()?;
+        let unused = gone.local_addr()?;
         drop(gone);
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
-        let somebody = listener.local_addr()?;
-        let client = TcpStream::connect(&cx, [nobody, somebody]).await?;
-        assert_eq!(client.peer_addr()?, somebody);
+        let used = listener.local_addr()?;
+        let client = TcpStream::connect(&cx, [unused, used]).await?;
+        assert_eq!(client.peer_addr()?, used);
         Ok(())
     });
 }
 
 #[test]
-fn several_tasks_accept_and_each_connection_goes_to_one() {
+fn concurrent_accepts_return_each_connection_once() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -352,7 +352,7 @@ fn several_tasks_accept_and_each_connection_goes_to_one() {
 }
 
 #[test]
-fn halves_find_each_other_again() {
+fn halves_reunite_only_with_their_own_stream() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
         let (other, _peer) = pair(&cx).await?;
@@ -365,7 +365,7 @@ fn halves_find_each_other_again() {
         write.write_all(&cx, b"half").await?;
         let (stranger, _) = other.into_split();
         let wrong = TcpStream::reunite(stranger, write).unwrap_err();
-        assert_eq!(wrong.to_string(), "the halves are not of the same stream");
+        assert_eq!(wrong.to_string(), "the halves belong to different streams");
         let mut client = read.reunite(wrong.write).unwrap();
         let (read, write) = client.split();
         assert_eq!((read.local_addr()?, write.peer_addr()?), addresses);
@@ -381,7 +381,22 @@ fn halves_find_each_other_again() {
 }
 
 #[test]
-fn std_streams_come_and_go() {
+fn debug_output_begins_with_the_name_of_the_stream_or_half() {
+    on_each(async |cx| {
+        let (mut client, _server) = pair(&cx).await?;
+        assert!(format!("{client:?}").starts_with("TcpStream("));
+        let (read, write) = client.split();
+        assert!(format!("{read:?}").starts_with("ReadHalf("));
+        assert!(format!("{write:?}").starts_with("WriteHalf("));
+        let (read, write) = client.into_split();
+        assert!(format!("{read:?}").starts_with("OwnedReadHalf("));
+        assert!(format!("{write:?}").starts_with("OwnedWriteHalf("));
+        Ok(())
+    });
+}
+
+#[test]
+fn streams_convert_from_and_to_std() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
         let client = client.into_std()?;
@@ -398,7 +413,7 @@ fn std_streams_come_and_go() {
 }
 
 #[test]
-fn a_connection_is_proxied_until_both_sides_have_ended() {
+fn copy_bidirectional_runs_until_both_sides_have_ended() {
     on_each(async |cx| {
         let (mut client, mut near) = pair(&cx).await?;
         let (mut far, mut server) = pair(&cx).await?;
@@ -462,10 +477,10 @@ fn a_thousand_connections_are_served() {
     });
 }
 
-/// More buffers than any system takes at once: that it took only some of them says nothing about
-/// the socket, which is still ready.
+/// The operating system uses only the first buffers of a long list. The short count must not clear
+/// the readiness of the socket.
 #[test]
-fn after_a_vectored_read_or_write_of_many_buffers_nothing_hangs() {
+fn vectored_operation_with_many_buffers_keeps_the_socket_ready() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let sent = vec![7; 3000];
@@ -474,7 +489,7 @@ fn after_a_vectored_read_or_write_of_many_buffers_nothing_hangs() {
         while written < sent.len() {
             written += client.write_vectored(&cx, &slices[written..]).await?;
         }
-        // All has come before the first read, so that no event follows it.
+        // All bytes arrive before the first read, so no event follows it.
         let mut all = vec![0; 3000];
         while server.peek(&cx, &mut all).await? < all.len() {
             cx.sleep(Duration::from_millis(1)).await?;
@@ -494,10 +509,10 @@ fn after_a_vectored_read_or_write_of_many_buffers_nothing_hangs() {
 }
 
 #[test]
-fn no_bytes_are_moved_at_once() {
+fn operations_without_bytes_complete_immediately() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
-        // Nothing has come, and nothing will.
+        // No byte ever arrives.
         assert_eq!(client.read(&cx, &mut []).await?, 0);
         assert_eq!(client.read_vectored(&cx, &mut [IoSliceMut::new(&mut [])]).await?, 0);
         assert_eq!(client.write(&cx, &[]).await?, 0);
@@ -509,9 +524,9 @@ fn no_bytes_are_moved_at_once() {
     });
 }
 
-/// A loop of them sees a cancel, and does not keep its thread.
+/// A loop of them observes a cancel and does not block its thread.
 #[test]
-fn operations_without_bytes_are_charged_and_cancelled_as_others_are() {
+fn operations_without_bytes_yield_and_observe_cancels() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         cx.scope(async |s| {
@@ -535,7 +550,7 @@ fn operations_without_bytes_are_charged_and_cancelled_as_others_are() {
 }
 
 #[test]
-fn a_setting_out_of_range_is_refused_by_name_and_nothing_is_changed() {
+fn option_out_of_range_is_refused_with_its_name_and_value() {
     on_each(async |cx| {
         let at = "127.0.0.1:0";
         let large = i32::MAX as usize + 1;
@@ -559,10 +574,10 @@ fn a_setting_out_of_range_is_refused_by_name_and_nothing_is_changed() {
     });
 }
 
-/// A runtime of one worker runs only while somebody is in `block_on`. Who would wait meanwhile for
-/// one of its sockets is told, instead of waiting for an event that nobody sees.
+/// A runtime with one worker runs only during `block_on`. An operation of another runtime on one of
+/// its sockets fails in the meantime, because no event would wake it.
 #[test]
-fn a_socket_of_a_runtime_that_nobody_runs_says_so() {
+fn read_fails_while_the_runtime_of_the_socket_does_not_run() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let other = Runtime::builder().workers(2).build().unwrap();
     let (client, server) = runtime.block_on(async |cx: Cx| pair(&cx).await).unwrap();
@@ -577,7 +592,7 @@ fn a_socket_of_a_runtime_that_nobody_runs_says_so() {
     let error = ended.unwrap_err();
     assert!(error.to_string().contains("nobody runs the runtime"), "{error}");
 
-    // One that waits already is told when the program ends.
+    // A pending operation fails when `block_on` returns.
     let (server, ended) = std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
         let reader = runtime.block_on(async |cx: Cx| {
@@ -605,7 +620,7 @@ fn a_socket_of_a_runtime_that_nobody_runs_says_so() {
     });
     assert!(ended.is_err());
 
-    // The socket is as good as before.
+    // The socket works again during the next `block_on`.
     let echoed = runtime.block_on(async |cx: Cx| {
         let (mut client, mut server) = (client, server);
         client.write_all(&cx, b"x").await?;

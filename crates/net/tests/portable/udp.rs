@@ -1,4 +1,4 @@
-//! Datagrams over the loopback interface.
+//! UDP over the loopback interface.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ async fn two(cx: &Cx) -> io::Result<(UdpSocket, UdpSocket)> {
 }
 
 #[test]
-fn datagrams_keep_their_bounds_and_say_where_they_come_from() {
+fn datagrams_keep_their_bounds_and_sender_addresses() {
     on_each(async |cx| {
         let (one, other) = two(&cx).await?;
         for text in [&b"first"[..], b"", b"third"] {
@@ -36,7 +36,7 @@ fn datagrams_keep_their_bounds_and_say_where_they_come_from() {
 /// Windows reports an error instead.
 #[cfg(unix)]
 #[test]
-fn what_does_not_fit_of_a_datagram_is_lost() {
+fn bytes_of_a_datagram_beyond_the_buffer_are_lost() {
     on_each(async |cx| {
         let (one, other) = two(&cx).await?;
         other.send_to(&cx, b"too long", one.local_addr()?).await?;
@@ -52,7 +52,7 @@ fn what_does_not_fit_of_a_datagram_is_lost() {
 }
 
 #[test]
-fn a_connected_socket_sends_to_its_peer_and_hears_nobody_else() {
+fn connected_socket_exchanges_datagrams_only_with_its_peer() {
     on_each(async |cx| {
         let (one, other) = two(&cx).await?;
         let stranger = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
@@ -88,7 +88,7 @@ fn a_port_that_nobody_is_at_is_an_error() {
 }
 
 #[test]
-fn settings_are_what_was_set() {
+fn options_return_the_values_that_were_set() {
     on_each(async |cx| {
         let (one, _other) = two(&cx).await?;
         assert!(!one.broadcast()?);
@@ -114,7 +114,7 @@ fn settings_are_what_was_set() {
 }
 
 #[test]
-fn several_tasks_receive_and_each_datagram_goes_to_one() {
+fn concurrent_receives_return_each_datagram_once() {
     on_each(async |cx| {
         let (one, other) = two(&cx).await?;
         cx.scope(async |s| {
@@ -131,7 +131,7 @@ fn several_tasks_receive_and_each_datagram_goes_to_one() {
                     }
                 });
             }
-            // No more than fit into the buffer of the socket: none is lost on this interface.
+            // They fit into the receive buffer, so none is lost on the loopback interface.
             for number in 0..40_u8 {
                 other.send_to(&cx, &[number], one.local_addr()?).await?;
             }

@@ -14,7 +14,7 @@ use common::{Directory, cancelled, on_each};
 use std::time::Duration;
 
 #[test]
-fn connections_have_names_and_carry_bytes() {
+fn connections_have_paths_and_carry_bytes() {
     on_each(async |cx| {
         let directory = Directory::new("named");
         let path = directory.path("socket");
@@ -39,9 +39,9 @@ fn connections_have_names_and_carry_bytes() {
 }
 
 #[test]
-fn nobody_there_is_an_error() {
+fn connect_without_a_listener_fails() {
     on_each(async |cx| {
-        let directory = Directory::new("nobody");
+        let directory = Directory::new("absent");
         let path = directory.path("socket");
         let error = UnixStream::connect(&cx, &path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -53,18 +53,18 @@ fn nobody_there_is_an_error() {
 }
 
 #[test]
-fn a_full_backlog_is_waited_for() {
+fn connect_waits_while_the_backlog_is_full() {
     on_each(async |cx| {
         let directory = Directory::new("backlog");
         let path = directory.path("socket");
         let path_of_std = path.clone();
-        // A backlog of one or two, as the system rounds it.
+        // The operating system rounds the backlog to one or two.
         let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
         socket.bind(&socket2::SockAddr::unix(path_of_std)?)?;
         socket.listen(1)?;
         let listener: std::os::unix::net::UnixListener = std::os::fd::OwnedFd::from(socket).into();
         let mut clients = Vec::new();
-        // The first that does not get in says so as a wait that is cancelled.
+        // The first connect beyond the backlog times out.
         loop {
             let limit = Duration::from_millis(20);
             match cx.timeout(limit, async |cx| UnixStream::connect(cx, &path).await).await {
@@ -73,7 +73,7 @@ fn a_full_backlog_is_waited_for() {
             }
             assert!(clients.len() < 16, "the backlog is never full");
         }
-        // Room is made while another one waits.
+        // A place becomes free while a connect waits.
         let (here, mut waits) = channel::bounded(1);
         cx.scope(async |s| {
             let late = s.spawn(async move |cx: Cx| {
@@ -90,7 +90,7 @@ fn a_full_backlog_is_waited_for() {
 }
 
 #[test]
-fn a_pair_is_connected_and_can_be_split() {
+fn pair_is_connected_and_can_be_split() {
     on_each(async |cx| {
         let (one, mut other) = UnixStream::pair(&cx)?;
         let (mut reader, mut writer) = one.into_split();
@@ -108,7 +108,7 @@ fn a_pair_is_connected_and_can_be_split() {
 }
 
 #[test]
-fn a_peek_leaves_the_bytes() {
+fn peek_does_not_consume_bytes() {
     on_each(async |cx| {
         let (mut near, mut far) = UnixStream::pair(&cx)?;
         let limit = Duration::from_millis(1);
@@ -127,7 +127,7 @@ fn a_peek_leaves_the_bytes() {
 }
 
 #[test]
-fn a_cancelled_read_has_taken_nothing() {
+fn cancelled_read_consumes_nothing() {
     on_each(async |cx| {
         let (mut one, mut other) = UnixStream::pair(&cx)?;
         let mut buffer = [0; 8];
@@ -141,7 +141,7 @@ fn a_cancelled_read_has_taken_nothing() {
 }
 
 #[test]
-fn datagrams_go_to_names() {
+fn datagrams_are_sent_to_paths() {
     on_each(async |cx| {
         let directory = Directory::new("datagrams");
         let (one, other) = (directory.path("one"), directory.path("other"));
@@ -165,7 +165,7 @@ fn datagrams_go_to_names() {
 }
 
 #[test]
-fn std_streams_come_and_go() {
+fn streams_convert_from_and_to_std() {
     on_each(async |cx| {
         let (one, mut other) = std::os::unix::net::UnixStream::pair()?;
         let mut one = UnixStream::from_std(&cx, one)?;
@@ -184,7 +184,7 @@ fn std_streams_come_and_go() {
 }
 
 #[test]
-fn a_name_that_would_be_cut_short_is_refused() {
+fn path_that_would_be_truncated_is_refused() {
     on_each(async |cx| {
         for name in ["", "/tmp/\0hidden"] {
             let listener = UnixListener::bind(&cx, name).unwrap_err();
@@ -198,14 +198,14 @@ fn a_name_that_would_be_cut_short_is_refused() {
 }
 
 #[test]
-fn an_empty_read_of_a_stream_waits_for_nothing_and_an_empty_datagram_is_one() {
+fn empty_read_of_a_stream_completes_and_empty_datagram_is_received() {
     on_each(async |cx| {
         let (mut one, _other) = UnixStream::pair(&cx)?;
         assert_eq!(one.read(&cx, &mut []).await?, 0);
         let (from, to) = UnixDatagram::pair(&cx)?;
         assert_eq!(from.send(&cx, &[]).await?, 0);
         from.send(&cx, b"next").await?;
-        // The empty one is taken by an empty read.
+        // The empty datagram is received into an empty buffer.
         assert_eq!(to.recv(&cx, &mut []).await?, 0);
         let mut next = [0; 4];
         assert_eq!(to.recv(&cx, &mut next).await?, 4);
@@ -214,7 +214,7 @@ fn an_empty_read_of_a_stream_waits_for_nothing_and_an_empty_datagram_is_one() {
 }
 
 #[test]
-fn settings_are_what_was_set() {
+fn options_return_the_values_that_were_set() {
     on_each(async |cx| {
         let directory = Directory::new("settings");
         let [name, other_name] = ["listener", "datagrams"].map(|name| directory.path(name));
@@ -222,7 +222,7 @@ fn settings_are_what_was_set() {
         let listener = builder.listen_unix(&cx, &name)?;
         let client = builder.connect_unix(&cx, &name).await?;
         assert_eq!((client.send_buffer()?, client.recv_buffer()?), (60_000, 40_000));
-        // The backlog has room for one: the next one waits.
+        // The backlog holds one connection: the next connect waits.
         let next = async |cx: &Cx| UnixStream::connect(cx, &name).await;
         cancelled(cx.timeout(Duration::from_millis(5), next).await);
         let (server, _) = listener.accept(&cx).await?;
@@ -240,9 +240,9 @@ fn settings_are_what_was_set() {
 }
 
 #[test]
-fn a_datagram_can_be_looked_at_and_its_sender_has_a_peer() {
+fn peek_does_not_take_the_datagram_and_sender_returns_its_peer() {
     on_each(async |cx| {
-        let directory = Directory::new("looked_at");
+        let directory = Directory::new("peek");
         let path = directory.path("socket");
         let one = UnixDatagram::bind(&cx, &path)?;
         let other = UnixDatagram::unbound(&cx)?;
@@ -259,10 +259,10 @@ fn a_datagram_can_be_looked_at_and_its_sender_has_a_peer() {
     });
 }
 
-/// An error of an earlier peer does not close a socket for datagrams.
+/// An error of an earlier peer does not close a datagram socket.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
-fn a_send_waits_for_room_after_an_error_was_reported() {
+fn send_waits_for_space_after_an_error_was_reported() {
     use asx_runtime::join;
     use futures_lite::future::poll_once;
 
@@ -277,7 +277,7 @@ fn a_send_waits_for_room_after_an_error_was_reported() {
         // The peer of the sender connects to another socket, and loses a datagram.
         sender.send(&cx, b"lost").await?;
         former.connect(&path)?;
-        let io::Error::Io(error) = recv.await.unwrap_err() else { panic!("no cancel") };
+        let io::Error::Io(error) = recv.await.unwrap_err() else { panic!("cancelled") };
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         sender.connect(&path)?;
         let mut sent = 0_u32;
@@ -285,7 +285,7 @@ fn a_send_waits_for_room_after_an_error_was_reported() {
             let mut send = sender.send(&cx, b"x");
             match poll_once(&mut send).await {
                 Some(count) => assert_eq!(count?, 1),
-                // The budget of operations may be used up instead.
+                // The first poll may be pending because the operation budget is used up.
                 None if poll_once(&mut send).await.is_none() => break send,
                 None => {}
             }
@@ -300,7 +300,7 @@ fn a_send_waits_for_room_after_an_error_was_reported() {
 }
 
 #[test]
-fn std_listeners_and_datagrams_come_and_go() {
+fn listeners_and_datagrams_convert_from_and_to_std() {
     on_each(async |cx| {
         let directory = Directory::new("std");
         let path = directory.path("socket");

@@ -1,4 +1,4 @@
-//! Streams that are bound to a context, for the IO traits of others; and errors on their way.
+//! Bound streams with the IO traits of `futures-io` and tokio, and conversions of errors.
 
 use crate::common;
 
@@ -62,7 +62,7 @@ fn both_directions_wait_at_the_same_time() {
 }
 
 #[test]
-fn a_cancel_goes_through_the_traits_of_others() {
+fn cancel_is_an_error_of_the_futures_io_traits() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let mut server = server.bound(&cx);
@@ -70,7 +70,7 @@ fn a_cancel_goes_through_the_traits_of_others() {
         let read: io::Result<usize> =
             cx.timeout(SOON, async |_| Ok(server.read(&mut buffer).await?)).await;
         assert_eq!(cancelled(read).kind(), Kind::Timeout);
-        // Nothing was taken, and the stream can be used on.
+        // The timeout consumed nothing, and the stream is still usable.
         client.write_all(&cx, b"kept").await?;
         assert_eq!(server.read(&mut buffer).await?, 4);
 
@@ -87,9 +87,9 @@ fn a_cancel_goes_through_the_traits_of_others() {
     });
 }
 
-/// The wait is behind a waker that is not the task's: the cancel wakes it all the same.
+/// The operation is polled with a waker of a combinator, and the cancel still wakes it.
 #[test]
-fn a_cancel_wakes_what_waits_behind_another_waker() {
+fn cancel_wakes_an_operation_polled_with_a_foreign_waker() {
     on_each(async |cx| {
         let (_client, server) = pair(&cx).await?;
         cx.scope(async |s| {
@@ -134,7 +134,7 @@ fn tokio_io_reads_and_writes() {
 }
 
 #[test]
-fn errors_go_from_and_to_both_worlds() {
+fn errors_convert_from_and_to_std() {
     on_each(async |cx| {
         let (_client, mut server) = pair(&cx).await?;
         let mut buffer = [0; 8];
@@ -167,7 +167,7 @@ fn errors_go_from_and_to_both_worlds() {
 }
 
 #[test]
-fn errors_come_out_of_boxes_as_they_went_in() {
+fn boxed_errors_convert_back() {
     type Boxed = Box<dyn std::error::Error + Send + Sync>;
     fn from_box(error: Boxed) -> io::Result<()> {
         Err(error)?
@@ -193,7 +193,7 @@ fn errors_come_out_of_boxes_as_they_went_in() {
 
 #[cfg(feature = "anyhow")]
 #[test]
-fn errors_come_back_from_anyhow() {
+fn errors_in_anyhow_convert_back() {
     fn there(error: io::Error) -> anyhow::Result<()> {
         Err(error)?
     }
@@ -214,12 +214,12 @@ fn errors_come_back_from_anyhow() {
 }
 
 #[test]
-fn a_bound_stream_is_given_back() {
+fn into_inner_returns_the_stream_without_its_wait() {
     on_each(async |cx| {
         let (client, mut server) = pair(&cx).await?;
         let mut bound = client.bound(&cx);
         let mut buffer = [0; 8];
-        // A wait that is given up with the bond.
+        // The read is pending; `into_inner` removes its wait.
         let reading = bound.read(&mut buffer);
         assert!(futures_lite::future::poll_once(reading).await.is_none());
         let mut client = bound.into_inner();

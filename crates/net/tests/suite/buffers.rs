@@ -1,4 +1,4 @@
-//! Readers and writers with buffers.
+//! Buffered readers and writers.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use common::{cancelled, on_each, pair};
 const SOON: Duration = Duration::from_millis(1);
 
 #[test]
-fn lines_come_without_their_ends() {
+fn lines_are_returned_without_their_line_ends() {
     on_each(async |cx| {
         let text = &b"one\ntwo\r\n\nlast"[..];
         for capacity in [1, 2, 3, 64] {
@@ -28,7 +28,7 @@ fn lines_come_without_their_ends() {
 }
 
 #[test]
-fn a_part_of_a_line_survives_cancels() {
+fn part_of_a_line_survives_cancels() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let mut reader = BufReader::with_capacity(4, server);
@@ -44,7 +44,7 @@ fn a_part_of_a_line_survives_cancels() {
         let mut lines = reader.lines();
         let next = select! {
             next = lines.next(&cx) => next?,
-            _ = cx.sleep(Duration::from_secs(60)) => unreachable!("it has come"),
+            _ = cx.sleep(Duration::from_secs(60)) => unreachable!("the line is buffered"),
         };
         assert_eq!(next.as_deref(), Some("next"));
         Ok(())
@@ -52,7 +52,7 @@ fn a_part_of_a_line_survives_cancels() {
 }
 
 #[test]
-fn a_line_without_an_end_takes_a_limited_amount_of_memory() {
+fn line_without_an_end_uses_limited_memory() {
     on_each(async |cx| {
         let long = vec![b'x'; 1000];
         let mut reader = BufReader::with_capacity(16, &long[..]).max_section(100);
@@ -64,7 +64,7 @@ fn a_line_without_an_end_takes_a_limited_amount_of_memory() {
 }
 
 #[test]
-fn text_that_is_not_utf8_is_an_error_and_the_next_line_is_not() {
+fn line_that_is_not_utf8_fails_and_the_next_line_is_read() {
     on_each(async |cx| {
         let mut reader = BufReader::new(&b"\xff\xff\nfine\n"[..]);
         let mut line = String::new();
@@ -77,7 +77,7 @@ fn text_that_is_not_utf8_is_an_error_and_the_next_line_is_not() {
 }
 
 #[test]
-fn sections_and_plain_reads_go_on_where_the_other_ended() {
+fn sections_and_plain_reads_continue_each_other() {
     on_each(async |cx| {
         let mut reader = BufReader::with_capacity(4, &b"key=value;rest"[..]);
         let mut section = Vec::new();
@@ -93,7 +93,7 @@ fn sections_and_plain_reads_go_on_where_the_other_ended() {
     });
 }
 
-/// Takes one byte at a time, or none at all.
+/// A writer that accepts one byte per write, or waits until it is cancelled.
 #[derive(Default)]
 struct Sink {
     written: Vec<u8>,
@@ -111,7 +111,7 @@ impl Write for Sink {
 }
 
 #[test]
-fn small_writes_go_out_together() {
+fn small_writes_are_combined() {
     on_each(async |cx| {
         let mut writer = BufWriter::with_capacity(8, Vec::new());
         for _ in 0..3 {
@@ -126,7 +126,7 @@ fn small_writes_go_out_together() {
 }
 
 #[test]
-fn what_a_cancelled_flush_has_not_written_stays_in_order() {
+fn bytes_of_a_cancelled_flush_stay_in_order() {
     on_each(async |cx| {
         let mut writer = BufWriter::new(Sink::default());
         writer.write_all(&cx, b"first").await?;
@@ -143,7 +143,7 @@ fn what_a_cancelled_flush_has_not_written_stays_in_order() {
 }
 
 #[test]
-fn a_copy_writes_all_and_flushes() {
+fn copy_writes_all_bytes_and_flushes() {
     on_each(async |cx| {
         let bytes = vec![3; 100_000];
         let mut reader = &bytes[..];
@@ -154,7 +154,7 @@ fn a_copy_writes_all_and_flushes() {
     });
 }
 
-/// Nothing more can be written.
+/// A writer that accepts no bytes.
 struct Full;
 
 impl Write for Full {
@@ -164,7 +164,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_writer_that_takes_nothing_is_an_error() {
+fn writer_that_accepts_no_bytes_fails_with_write_zero() {
     on_each(async |cx| {
         let error = Full.write_all(&cx, b"x").await.unwrap_err();
         assert_eq!((error.written, error.error.kind()), (0, ErrorKind::WriteZero));
@@ -173,7 +173,7 @@ fn a_writer_that_takes_nothing_is_an_error() {
 }
 
 #[test]
-fn a_section_is_too_long_or_not_however_it_comes() {
+fn limit_of_sections_does_not_depend_on_the_sizes_of_reads() {
     on_each(async |cx| {
         let text = &b"12345\n12345"[..];
         for capacity in [1, 2, 5, 64] {
@@ -182,7 +182,7 @@ fn a_section_is_too_long_or_not_however_it_comes() {
             assert_eq!(error.kind(), ErrorKind::InvalidData);
             let mut reader = BufReader::with_capacity(capacity, text).max_section(6);
             assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 6);
-            // The last one has no end that would count.
+            // The last line has no line end, so it is within the limit.
             let mut reader = reader.max_section(5);
             assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 5);
             assert_eq!(reader.read_line(&cx, &mut String::new()).await?, 0);
@@ -192,7 +192,7 @@ fn a_section_is_too_long_or_not_however_it_comes() {
 }
 
 #[test]
-fn no_more_is_given_out_than_there_is() {
+fn consume_is_limited_to_the_buffered_bytes() {
     on_each(async |cx| {
         let mut reader = BufReader::new(&b"some text"[..]);
         assert_eq!(reader.fill_buf(&cx).await?, b"some text");
@@ -205,7 +205,7 @@ fn no_more_is_given_out_than_there_is() {
 }
 
 #[test]
-fn a_read_of_nothing_waits_for_nothing() {
+fn empty_read_of_a_buf_reader_completes_immediately() {
     on_each(async |cx| {
         let (_client, server) = pair(&cx).await?;
         let mut reader = BufReader::new(server);
@@ -215,7 +215,7 @@ fn a_read_of_nothing_waits_for_nothing() {
 }
 
 #[test]
-fn a_copy_keeps_nothing_back_while_it_waits_for_more() {
+fn copy_flushes_before_it_waits_for_more_bytes() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let cx = &cx;
@@ -225,7 +225,7 @@ fn a_copy_keeps_nothing_back_while_it_waits_for_more() {
                 let mut writer = BufWriter::new(writer);
                 io::copy(&cx, &mut reader, &mut writer).await.map(drop)
             });
-            // Each answer is waited for before the next question.
+            // Each answer is read before the next question is sent.
             for question in [&b"first"[..], b"second"] {
                 client.write_all(cx, question).await?;
                 let mut answer = vec![0; question.len()];

@@ -1,4 +1,4 @@
-//! What a cancel takes, and what it leaves.
+//! Effects of cancels and drops on socket operations.
 
 use crate::common;
 
@@ -10,11 +10,11 @@ use asx_net::{Cx, TcpListener, TcpStream, UdpSocket, io};
 use asx_runtime::{channel, select};
 use common::{cancelled, on_each, pair};
 
-/// Nothing has come: the wait is cancelled.
+/// A timeout for operations that have to wait.
 const SOON: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_read_that_times_out_has_taken_nothing() {
+fn read_that_times_out_consumes_nothing() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let mut buffer = [0; 8];
@@ -30,7 +30,7 @@ fn a_read_that_times_out_has_taken_nothing() {
 }
 
 #[test]
-fn an_accept_that_times_out_has_taken_nothing() {
+fn accept_that_times_out_takes_no_connection() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let accepted = cx.timeout(SOON, async |cx| listener.accept(cx).await).await;
@@ -43,7 +43,7 @@ fn an_accept_that_times_out_has_taken_nothing() {
 }
 
 #[test]
-fn a_datagram_outlives_a_recv_from_that_times_out() {
+fn recv_from_that_times_out_takes_no_datagram() {
     on_each(async |cx| {
         let one = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
         let other = UdpSocket::bind(&cx, "127.0.0.1:0").await?;
@@ -57,10 +57,10 @@ fn a_datagram_outlives_a_recv_from_that_times_out() {
     });
 }
 
-/// The bytes, the datagram and the connection are there when the cancelled task asks for them: it
-/// gets the cancel, and they are there afterwards.
+/// The bytes, the datagram and the connection are available when the cancelled task requests them.
+/// Its operations fail with the cancellation, and a shield can read the same data afterwards.
 #[test]
-fn a_cancelled_task_takes_nothing_that_has_come() {
+fn operations_of_a_cancelled_task_consume_nothing() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let waiting = TcpStream::connect(&cx, listener.local_addr()?).await?;
@@ -89,7 +89,7 @@ fn a_cancelled_task_takes_nothing_that_has_come() {
                 let error = server.write_all(&cx, b"not sent").await.unwrap_err();
                 assert_eq!(error.written, 0);
                 assert!(error.error.is_cancelled());
-                // No cancel reaches into a shield: all of it is still there.
+                // A shield is not cancelled: the data is still available.
                 cx.shield(async |cx| {
                     let count = server.read(cx, &mut buffer).await?;
                     assert_eq!(&buffer[..count], b"bytes");
@@ -103,7 +103,7 @@ fn a_cancelled_task_takes_nothing_that_has_come() {
             })
             .await;
         ended?;
-        // Nothing of what was not sent has come.
+        // The cancelled writes have sent nothing.
         drop(server);
         let mut got = Vec::new();
         client.read_to_end(&cx, &mut got).await?;
@@ -113,7 +113,7 @@ fn a_cancelled_task_takes_nothing_that_has_come() {
 }
 
 #[test]
-fn a_cancel_wakes_whoever_waits() {
+fn cancel_wakes_pending_operations() {
     on_each(async |cx| {
         let (_client, mut server) = pair(&cx).await?;
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
@@ -149,7 +149,7 @@ fn a_cancel_wakes_whoever_waits() {
 }
 
 #[test]
-fn select_takes_what_loses_nothing() {
+fn select_accepts_cancel_safe_operations() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
@@ -157,11 +157,11 @@ fn select_takes_what_loses_nothing() {
         let mut buffer = [0; 8];
         let mut datagram = [0; 8];
         for round in 0..20_u8 {
-            // The losers are dropped while they wait, in each round.
+            // Each round drops the pending operations that lose.
             client.write_all(&cx, &[round]).await?;
             let count = select! {
-                _ = listener.accept(&cx) => unreachable!("nobody connects"),
-                _ = socket.recv_from(&cx, &mut datagram) => unreachable!("nobody sends"),
+                _ = listener.accept(&cx) => unreachable!("there is no client"),
+                _ = socket.recv_from(&cx, &mut datagram) => unreachable!("there is no sender"),
                 count = server.read(&cx, &mut buffer) => count?,
             };
             assert_eq!(buffer[..count], [round]);
@@ -171,7 +171,7 @@ fn select_takes_what_loses_nothing() {
 }
 
 #[test]
-fn a_dropped_wait_takes_nothing_from_the_next_one() {
+fn dropped_read_consumes_nothing() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let mut buffer = [0; 8];
@@ -185,7 +185,7 @@ fn a_dropped_wait_takes_nothing_from_the_next_one() {
 }
 
 #[test]
-fn the_handle_that_is_dropped_closes_nothing_others_wait_on() {
+fn dropped_handle_does_not_close_the_socket_of_other_handles() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -221,7 +221,7 @@ fn the_handle_that_is_dropped_closes_nothing_others_wait_on() {
 }
 
 #[test]
-fn write_all_tells_how_much_went_out() {
+fn cancelled_write_all_returns_the_number_of_written_bytes() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         let bytes = vec![1; 16 << 20];
@@ -244,7 +244,7 @@ fn write_all_tells_how_much_went_out() {
 }
 
 #[test]
-fn the_context_of_another_task_is_refused() {
+fn context_of_another_task_is_refused() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
         client.write_all(&cx, b"kept").await?;
@@ -266,9 +266,9 @@ fn the_context_of_another_task_is_refused() {
     });
 }
 
-/// A task that always finds bytes lets others run: a poll completes a limited number of operations.
+/// A poll completes a limited number of operations, so ready reads cannot starve other tasks.
 #[test]
-fn a_loop_over_reads_that_need_not_wait_lets_others_run() {
+fn loop_over_ready_reads_yields_to_other_tasks() {
     let runtime = asx_native::Runtime::builder().workers(1).build().unwrap();
     runtime.block_on(async |cx: Cx| {
         let (mut client, mut server) = pair(&cx).await.unwrap();
@@ -284,7 +284,7 @@ fn a_loop_over_reads_that_need_not_wait_lets_others_run() {
             while has_run.try_recv().is_err() {
                 server.read(&cx, &mut [0; 1]).await?;
                 reads += 1;
-                assert!(reads < 1000, "the other task was not let run");
+                assert!(reads < 1000, "the other task did not run");
             }
             io::Result::Ok(())
         })

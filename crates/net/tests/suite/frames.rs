@@ -1,4 +1,4 @@
-//! Frames go out entirely, or the connection is poisoned.
+//! Frames are written completely, or the connection is poisoned.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use common::{on_each, pair};
 
 const SOON: Duration = Duration::from_millis(1);
 
-/// Takes some bytes, and then lets writes wait for ever.
+/// A writer that accepts `room` bytes; further writes wait until they are cancelled.
 #[derive(Default)]
 struct Narrow {
     room: usize,
@@ -37,7 +37,7 @@ impl Write for Narrow {
     }
 }
 
-/// Flushes until that is cancelled.
+/// Flushes until a timeout cancels it.
 async fn cut(cx: &Cx, writer: &mut FrameWriter<Narrow>) -> FrameError {
     let flushed = cx.timeout(SOON, async |cx| writer.flush(cx).await).await;
     flushed.unwrap_err()
@@ -48,7 +48,7 @@ async fn commit(cx: &Cx, writer: &mut FrameWriter<Narrow>, frame: &[u8]) {
 }
 
 #[test]
-fn frames_arrive_as_they_were_sent() {
+fn frames_are_received_as_sent() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let (_, writer) = client.split();
@@ -78,9 +78,9 @@ fn frames_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn a_flush_that_is_cut_off_inside_of_a_frame_poisons() {
+fn flush_cancelled_inside_a_frame_poisons_the_writer() {
     on_each(async |cx| {
-        // Each length before the end of the second frame, but where the first one ends.
+        // Every length inside one of the two frames.
         for room in (1..7).chain(8..14) {
             let mut writer = FrameWriter::new(Narrow { room, ..Narrow::default() });
             commit(&cx, &mut writer, b"one").await;
@@ -90,14 +90,14 @@ fn a_flush_that_is_cut_off_inside_of_a_frame_poisons() {
             assert!(matches!(writer.flush(&cx).await, Err(FrameError::Poisoned)));
             assert!(matches!(writer.shutdown(&cx).await, Err(FrameError::Poisoned)));
             assert!(matches!(writer.reserve(&cx).await, Err(FrameError::Poisoned)));
-            assert_eq!(writer.get_ref().taken.len(), room, "nothing follows");
+            assert_eq!(writer.get_ref().taken.len(), room, "no byte follows");
         }
         Ok(())
     });
 }
 
 #[test]
-fn a_flush_that_is_cut_off_between_frames_goes_on_later() {
+fn flush_cancelled_between_frames_continues_later() {
     on_each(async |cx| {
         for room in [0, 7] {
             let mut writer = FrameWriter::new(Narrow { room, ..Narrow::default() });
@@ -107,7 +107,7 @@ fn a_flush_that_is_cut_off_between_frames_goes_on_later() {
             assert!(!writer.is_poisoned() && !writer.get_ref().aborted);
             assert_eq!(writer.pending(), 14 - room);
         }
-        // What is committed goes out in order when there is room, on a real connection.
+        // On a real connection: a later flush writes committed frames in order.
         let (mut client, mut server) = pair(&cx).await?;
         let (_, writer) = client.split();
         let mut writer = FrameWriter::new(writer);
@@ -132,7 +132,7 @@ fn a_flush_that_is_cut_off_between_frames_goes_on_later() {
 }
 
 #[test]
-fn a_flush_that_is_dropped_inside_of_a_frame_poisons() {
+fn flush_dropped_inside_a_frame_poisons_the_writer() {
     on_each(async |cx| {
         let mut writer = FrameWriter::new(Narrow { room: 5, ..Narrow::default() });
         commit(&cx, &mut writer, b"one").await;
@@ -143,7 +143,7 @@ fn a_flush_that_is_dropped_inside_of_a_frame_poisons() {
 }
 
 #[test]
-fn a_reserve_that_is_cancelled_has_committed_nothing() {
+fn cancelled_reserve_commits_nothing() {
     on_each(async |cx| {
         let mut writer = FrameWriter::new(Narrow::default()).high_water(4);
         commit(&cx, &mut writer, b"one").await;
@@ -157,7 +157,7 @@ fn a_reserve_that_is_cancelled_has_committed_nothing() {
 }
 
 #[test]
-fn a_shield_lets_a_flush_survive_a_cancel() {
+fn flush_in_a_shield_completes_after_a_cancel() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let (_, writer) = client.split();
@@ -176,15 +176,15 @@ fn a_shield_lets_a_flush_survive_a_cancel() {
     });
 }
 
-/// A connection that is cut off inside of a frame ends there for the peer, too.
+/// The peer of a connection that is cut off inside a frame reads the end of the stream there.
 #[test]
-fn the_peer_of_a_poisoned_connection_sees_an_end_inside_of_a_frame() {
+fn peer_of_a_poisoned_connection_reads_an_end_inside_the_frame() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let (_, writer) = client.split();
         let mut writer = FrameWriter::new(writer).max_frame(32 << 20);
         writer.reserve(&cx).await?.send(&vec![1; 32 << 20])?;
-        // More than the system takes at once: it is dropped inside of the frame.
+        // Longer than the buffers of the operating system: it is cut off inside the frame.
         assert!(futures_lite::future::poll_once(writer.flush(&cx)).await.is_none());
         assert!(writer.is_poisoned());
         let mut reader = FrameReader::new(server).max_frame(32 << 20);
@@ -196,7 +196,7 @@ fn the_peer_of_a_poisoned_connection_sees_an_end_inside_of_a_frame() {
 }
 
 #[test]
-fn frames_that_are_too_long_are_refused_on_both_sides() {
+fn frames_above_the_maximum_are_refused_on_both_sides() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let (_, writer) = client.split();
@@ -215,7 +215,7 @@ fn frames_that_are_too_long_are_refused_on_both_sides() {
 }
 
 #[test]
-fn a_frame_that_comes_in_pieces_survives_cancels_between_them() {
+fn frame_received_in_pieces_survives_cancels() {
     on_each(async |cx| {
         let (mut client, server) = pair(&cx).await?;
         let mut reader = FrameReader::new(server);
@@ -223,11 +223,11 @@ fn a_frame_that_comes_in_pieces_survives_cancels_between_them() {
         let mut frame = None;
         for (sent, byte) in bytes.iter().enumerate() {
             client.write_all(&cx, &[*byte]).await?;
-            // `select!` takes it, and drops it in each round but one.
+            // `select!` drops the read in all rounds except one.
             frame = select! {
                 read = reader.read(&cx), if frame.is_none() => Some(read?),
-                over = cx.sleep(SOON) => {
-                    over?;
+                slept = cx.sleep(SOON) => {
+                    slept?;
                     frame
                 }
             };
@@ -246,7 +246,7 @@ fn a_frame_that_comes_in_pieces_survives_cancels_between_them() {
     });
 }
 
-/// Takes a frame of three bytes, then fails once, and so on.
+/// A writer that alternately accepts a frame of three bytes and fails.
 #[derive(Default)]
 struct Halting {
     taken: Vec<u8>,
@@ -265,7 +265,7 @@ impl Write for Halting {
 }
 
 #[test]
-fn flushes_that_are_cut_between_frames_again_and_again_lose_and_repeat_nothing() {
+fn flushes_that_fail_between_frames_lose_and_repeat_nothing() {
     on_each(async |cx| {
         let mut writer = FrameWriter::new(Halting::default());
         let mut expected = Vec::new();

@@ -1,4 +1,4 @@
-//! Names.
+//! Name lookups on the native host.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use asx_net::{Cx, TcpListener, TcpStream, lookup_host, lookup_stats};
 use common::on_each;
 
 #[test]
-fn localhost_is_this_machine() {
+fn localhost_resolves_to_loopback_addresses() {
     on_each(async |cx| {
         let addresses = lookup_host(&cx, "localhost:80").await?;
         assert!(!addresses.is_empty());
@@ -18,7 +18,7 @@ fn localhost_is_this_machine() {
 }
 
 #[test]
-fn a_name_can_be_bound_and_connected_to() {
+fn name_can_be_bound_and_connected_to() {
     on_each(async |cx| {
         let listener = TcpListener::bind(&cx, "localhost:0").await?;
         let port = listener.local_addr()?.port();
@@ -29,7 +29,7 @@ fn a_name_can_be_bound_and_connected_to() {
 }
 
 #[test]
-fn numbers_take_no_thread() {
+fn numeric_addresses_need_no_lookup() {
     on_each(async |cx: Cx| {
         let before = lookup_stats().abandoned;
         assert_eq!(lookup_host(&cx, "127.0.0.1:7").await?, ["127.0.0.1:7".parse().unwrap()]);

@@ -1,4 +1,4 @@
-//! What is recorded of sockets, event by event.
+//! Recorded events of sockets.
 
 #![cfg(unix)]
 
@@ -29,13 +29,13 @@ where
     runtime.journal().unwrap()
 }
 
-/// The events of sockets.
+/// Returns the socket events of a recording.
 fn of_sockets(recorded: &Recorded) -> Vec<EventKind> {
     let kinds = recorded.events.iter().map(|event| event.kind);
     kinds.filter(|kind| kind.code() >= 80).collect()
 }
 
-/// An event of a socket that nothing else is known of: that it was opened, and how.
+/// The event of a socket that was opened, not by an accept.
 const fn opened(socket: u64, how: Opening) -> EventKind {
     SocketOpened { socket, how, of: None }
 }
@@ -45,7 +45,7 @@ const fn done(socket: u64, op: IoOp, bytes: u64) -> EventKind {
 }
 
 #[test]
-fn a_conversation_is_told_from_the_first_socket_to_the_last_close() {
+fn events_of_a_connection_are_recorded_in_order() {
     let recorded = record(async |cx: Cx| {
         let cx = &cx;
         let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
@@ -63,7 +63,7 @@ fn a_conversation_is_told_from_the_first_socket_to_the_last_close() {
         Ok(())
     });
     let events = of_sockets(&recorded);
-    // Whether a wait was needed for what comes soon is up to the system.
+    // The connect and the last read may or may not have to wait.
     let needless = [IoWaiting { socket: 2, way: Way::Write }];
     let events: Vec<_> = events.into_iter().filter(|kind| !needless.contains(kind)).collect();
     let last_wait = events.iter().rposition(|kind| matches!(kind, IoWaiting { .. }));
@@ -92,19 +92,19 @@ fn a_conversation_is_told_from_the_first_socket_to_the_last_close() {
     let (local, peer) = names[1].split_once(" -> ").expect("two addresses");
     assert_eq!(names[0], format!("listener {peer}"));
     assert_eq!(names[2], format!("{peer} -> {local}"));
-    // The task is named where one does it.
+    // Events name the task that caused them.
     let by_tasks = recorded.events.iter().filter(|event| event.kind.code() >= 80);
     assert!(by_tasks.map(|event| event.subject.task).all(|task| task == Some(1)));
 }
 
 #[test]
-fn what_could_not_be_made_has_a_name_and_no_socket() {
+fn failed_socket_is_recorded_with_its_name_and_error() {
     let recorded = record(async |cx: Cx| {
         let listener = TcpListener::bind(&cx, "127.0.0.1:0").await?;
         let taken = TcpListener::bind(&cx, listener.local_addr()?).await;
         assert!(taken.is_err());
         let folder = Directory::new("record");
-        assert!(UnixStream::connect(&cx, folder.path("nobody")).await.is_err());
+        assert!(UnixStream::connect(&cx, folder.path("absent")).await.is_err());
         Ok(())
     });
     let events = of_sockets(&recorded);
@@ -112,11 +112,11 @@ fn what_could_not_be_made_has_a_name_and_no_socket() {
     let not_found = IoFailed { socket: 3, op: IoOp::Connect, error: IoFailure::NotFound };
     assert_eq!(events, [opened(1, Opening::Listen), in_use, not_found, SocketClosed { socket: 1 }]);
     assert_eq!(format!("listener {}", recorded.sockets[1].1), recorded.sockets[0].1);
-    assert!(recorded.sockets[2].1.ends_with("nobody"));
+    assert!(recorded.sockets[2].1.ends_with("absent"));
 }
 
 #[test]
-fn datagrams_and_pairs_are_told_too() {
+fn events_of_datagrams_and_pairs_are_recorded() {
     let recorded = record(async |cx: Cx| {
         let cx = &cx;
         let one = UdpSocket::bind(cx, "127.0.0.1:0").await?;
@@ -150,15 +150,15 @@ fn datagrams_and_pairs_are_told_too() {
         done(4, IoOp::Read, 1),
     ];
     assert_eq!(events[..expected.len()], expected);
-    assert_eq!(events.len(), expected.len() + 2, "and both are closed");
+    assert_eq!(events.len(), expected.len() + 2, "two closes follow");
     let names: Vec<&str> = recorded.sockets.iter().map(|(_, name)| &**name).collect();
     assert!(names[0].starts_with("datagrams 127.0.0.1:"));
     assert!(names[1].contains(" -> "), "{}", names[1]);
 }
 
-/// One who waits is told once, however often it is polled, and so is the end of the wait.
+/// The begin and the end of a wait are one event each, however often the operation is polled.
 #[test]
-fn a_wait_is_told_once() {
+fn wait_is_recorded_once_however_often_it_is_polled() {
     let recorded = record(async |cx: Cx| {
         let (one, mut other) = UnixStream::pair(&cx)?;
         let (here, mut waits) = channel::bounded(1);
@@ -187,9 +187,9 @@ fn a_wait_is_told_once() {
     assert!(!events.iter().any(|kind| matches!(kind, IoLeft { .. })), "{events:?}");
 }
 
-/// Where nothing is recorded a socket stays as its host made it.
+/// Without recording, the socket of the host is used directly.
 #[test]
-fn what_is_not_recorded_costs_nothing() {
+fn socket_is_wrapped_only_while_recording() {
     for is_recording in [false, true] {
         let builder = Runtime::builder().workers(1);
         let builder = if is_recording { builder.journal(100) } else { builder };

@@ -1,4 +1,4 @@
-//! TCP urgent data: a peer cannot stall a reader with it.
+//! TCP urgent data does not stall readers.
 
 #![cfg(unix)]
 
@@ -12,7 +12,7 @@ use asx_net::{Cx, TcpListener, TcpStream, io};
 use common::{on_each, pair};
 use futures_lite::future::poll_once;
 
-/// How a test reads from the stream.
+/// The operation that reads from the stream.
 #[derive(Clone, Copy, Debug)]
 enum Reads {
     /// `read` into a buffer of this size.
@@ -135,7 +135,7 @@ fn urgent_data_between_ordinary_bytes_does_not_stall_reads() {
                 }
                 let (client, server) = pair(&cx).await?;
                 exchange(&cx, [client, server], script, reads).await?;
-                // The same with the stream that has connected.
+                // The client is the reader.
                 let (client, server) = pair(&cx).await?;
                 exchange(&cx, [server, client], script, reads).await?;
             }
