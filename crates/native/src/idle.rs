@@ -81,6 +81,10 @@
 //!    it and then calls [`notify_remote`](Idle::notify_remote), as if it were work: a worker that
 //!    parks looks at the count after `prepare_park`, so by 1 of the list above it sees the count,
 //!    or is woken if nobody searches, and then parks again.
+//!
+//! The word, the change and the last look are an eventcount (Reed, Kanodia, "Synchronization with
+//! Eventcounts and Sequencers", Communications of the ACM, 1979). That at most one notification is
+//! under way while a worker searches is the rule of the schedulers of Go and tokio.
 
 #![forbid(unsafe_code)]
 

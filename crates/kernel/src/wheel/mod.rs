@@ -24,6 +24,8 @@
 //! over by whoever comes by. Run and heap keep dead nodes in the same way, but never first. The
 //! dead are counted, and when there are twice as many as entries all references are made anew, in
 //! the order of the entries.
+//!
+//! The data structure: Varghese, Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
 
 mod check;
 mod level;

@@ -14,6 +14,9 @@
 //!
 //! *Guaranteed*: at the end of a level, every run within its limits was seen; with [`Dpor`], one of
 //! each class.
+//!
+//! The algorithm: Musuvathi, Qadeer, "Iterative Context Bounding for Systematic Testing of
+//! Multithreaded Programs", PLDI 2007.
 
 use super::{Access, Dfs, Dpor, Point, Progress, Strategy, TaskPath, Verdict};
 

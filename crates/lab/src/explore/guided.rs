@@ -9,7 +9,8 @@
 //! What counts as new is a pair: a step of a task by its number, and another task that could have
 //! gone, by how many steps it has taken. What is kept ends right before the first step that is new,
 //! so that one that leads nowhere is not made again. Which beginning a run goes on from is the
-//! one, among some, whose pair was seen least (rare branches first, as in FairFuzz [Lemieux 2018]).
+//! one, among some, whose pair was seen least (rare branches first: Lemieux, Sen, "FairFuzz: A
+//! Targeted Mutation Strategy for Increasing Greybox Fuzz Testing Coverage", ASE 2018).
 //!
 //! *Guaranteed*: nothing; one run of four is a plain walk.
 

@@ -9,6 +9,9 @@
 //! *Guaranteed*: a bug of at most this depth among `n` tasks and `k` steps is found by each run
 //! with a probability of at least `1 / (n * k^(depth - 1))`, once `k` is known. A task that never
 //! waits and never ends may starve the others: the driver has to cut such runs.
+//!
+//! The algorithm: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with
+//! Probabilistic Guarantees of Finding Bugs", ASPLOS 2010.
 
 use super::index::Roster;
 use super::random::Dice;

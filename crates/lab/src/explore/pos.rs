@@ -9,6 +9,8 @@
 //! the same task touched in an earlier run; an unknown step draws again after every other.
 //!
 //! *Guaranteed*: every schedule has a chance in each run.
+//!
+//! The algorithm: Yuan, Yang, Gu, "Partial Order Aware Concurrency Sampling", CAV 2018.
 
 use super::index::Roster;
 use super::random::Dice;

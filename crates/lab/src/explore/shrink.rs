@@ -6,6 +6,9 @@
 //! something smaller: all schedules with no deviation, with one, with two, ... as long as these are
 //! fewer than what was found and the budget lasts. The second part needs the log of each run, to
 //! know what else could have been decided.
+//!
+//! The first part: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE
+//! Transactions on Software Engineering, 2002.
 
 use super::{Decisions, Deviation, Schedule};
 

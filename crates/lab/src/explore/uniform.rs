@@ -8,6 +8,9 @@
 //!
 //! *Guaranteed*: every schedule has a chance in each run; the chances are equal as far as the
 //! lengths of the tasks do not depend on the schedule.
+//!
+//! The same weights: Zhao, Wolff, Mathur, Roychoudhury, "Selectively Uniform Concurrency Testing",
+//! ASPLOS 2025.
 
 use super::index::Roster;
 use super::random::Dice;

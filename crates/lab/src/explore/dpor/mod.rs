@@ -48,6 +48,11 @@
 //! *Guaranteed*: the classes and the failures of [`Dfs`], in no more runs, given what a driver
 //! [promises](super). If choices are made between steps, or a step [excludes](Strategy::excludes)
 //! others, one run is lost and a full search follows.
+//!
+//! The algorithm is based on Flanagan, Godefroid, "Dynamic Partial-Order Reduction for Model
+//! Checking Software", POPL 2005. Wakeup trees are from Abdulla, Aronis, Jonsson, Sagonas, "Optimal
+//! Dynamic Partial Order Reduction", POPL 2014, and sleep sets from Godefroid, "Partial-Order
+//! Methods for the Verification of Concurrent Systems", LNCS 1032, 1996.
 
 mod reduction;
 mod state;
