@@ -64,13 +64,13 @@ pub(crate) fn tsan_section(seconds: u32) -> Verdict {
 }
 
 /// Tests of the task core and what is beside it: where the `unsafe` blocks are.
-const CORE: &str = "task::cell:: cancel::wakers:: region::grace:: task::cx:: blocking::";
+const CORE: &str = "raw:: region::grace:: runtime::cx:: blocking::";
 /// Of the combinators.
 const COMBINATORS: &str = "combine::";
 /// Of the channels.
 const CHANNELS: &str = "channel::line channel::oneshot";
 /// Those of them with threads, which are run with several seeds: each is another schedule.
-const SCHEDULES: &str = "task::cell::memory";
+const SCHEDULES: &str = "raw::memory";
 /// Not these, which take minutes: every word and place there can be.
 const SKIPPED: &str = "--skip word:: --skip plain_means";
 const SEEDS: &str = "-Zmiri-many-seeds=0..3";

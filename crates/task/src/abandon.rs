@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::CancelSafe;
-use crate::cancel::wakers::Registration;
-use crate::task::cx::Cx;
-use crate::task::outcome::Cancelled;
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::outcome::Cancelled;
+use crate::runtime::cx::Cx;
 use crate::wait::Wait;
 
 impl Cx {

@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(feature = "lab")]
-use crate::task::context;
+use crate::raw::poll_context;
 pub use crate::wait::{Side, Thing};
 #[cfg(feature = "lab")]
 use crate::wait_notes as on;
@@ -186,7 +186,7 @@ impl Drop for Endpoint {
 /// The number of the task that is being polled; 0: none is.
 #[cfg(feature = "lab")]
 fn current() -> u64 {
-    context::with_current(|task| task.id()).unwrap_or(0)
+    poll_context::with_current(|task| task.id()).unwrap_or(0)
 }
 
 #[cfg(feature = "lab")]

@@ -14,11 +14,11 @@ use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
 use asx_kernel::status::Status;
 
+use crate::raw::BLOCKING;
+use crate::raw::poll_context;
 use crate::region::{Label, Policy, Region};
 use crate::scope::{Scope, TaskBuilder};
 use crate::spawn::{Plan, make, refused};
-use crate::task::cell::BLOCKING;
-use crate::task::context;
 use crate::{Cx, SpawnError, Task};
 
 impl Cx {
@@ -102,7 +102,7 @@ where
     let (entry, task) = unsafe {
         make(region, plan, |_| async move {
             // The one poll there is: there would be no other to go on with.
-            context::allow_any_number();
+            poll_context::allow_any_number();
             job()
         })
     };

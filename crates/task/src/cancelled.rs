@@ -7,10 +7,10 @@ use std::ptr;
 use std::task::{Context, Poll};
 
 use crate::CancelSafe;
-use crate::cancel::wakers::Registration;
-use crate::task::context;
-use crate::task::cx::Cx;
-use crate::task::outcome::Cancelled;
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context;
+use crate::runtime::cx::Cx;
 use crate::wait::Wait;
 
 impl Cx {
@@ -56,7 +56,7 @@ impl Future for UntilCancelled<'_> {
             Poll::Pending => {}
         }
         if first.take_none() {
-            context::note_wait(ptr::from_ref(&*self).addr());
+            poll_context::note_wait(ptr::from_ref(&*self).addr());
         } else {
             self.0 = Watch::Registered(Box::new((cx, at, first)));
         }
@@ -66,7 +66,7 @@ impl Future for UntilCancelled<'_> {
 
 impl Drop for UntilCancelled<'_> {
     fn drop(&mut self) {
-        context::end_wait(ptr::from_ref(self).addr());
+        poll_context::end_wait(ptr::from_ref(self).addr());
     }
 }
 

@@ -12,10 +12,10 @@ use asx_kernel::status::Status;
 
 use crate::core::Core;
 use crate::prim::atomic::AtomicBool;
+use crate::raw::poll_context;
 use crate::region::Region;
 use crate::region::resources::{Obligation, Scoped};
-use crate::task::context;
-use crate::task::cx::Cx;
+use crate::runtime::cx::Cx;
 
 /// A channel, as its runtime knows it. The channel itself is not implemented in this crate.
 ///
@@ -110,7 +110,7 @@ impl ChannelRecord {
 
     /// The number of a new permit, and of the task that is being polled, which holds it.
     pub fn next_permit(&self) -> (u64, Option<u64>) {
-        let task = context::with_current(|task| task.id());
+        let task = poll_context::with_current(|task| task.id());
         (self.core.next_permit.fetch_add(1, Relaxed), task)
     }
 
@@ -120,7 +120,7 @@ impl ChannelRecord {
     /// # Errors
     /// That region takes no more obligations.
     pub fn oblige(&self, at: &'static Location<'static>) -> Result<Obligation, Status> {
-        let own = context::with_current(|task| task.region.clone());
+        let own = poll_context::with_current(|task| task.region.clone());
         let region = own.or_else(|| self.scope.clone()).unwrap_or_else(|| self.home.clone());
         Obligation::of(region, at)
     }
@@ -132,7 +132,7 @@ impl ChannelRecord {
         if !is_of_channel(&kind) {
             return;
         }
-        let task = task.or_else(|| context::with_current(|task| task.id()));
+        let task = task.or_else(|| poll_context::with_current(|task| task.id()));
         let region = self.scope.as_ref().map(|scope| scope.id);
         let channel = Some(self.id);
         self.core.note_of(&self.stamp, Subject { task, region, channel, timer: None }, kind);

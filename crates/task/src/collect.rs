@@ -4,10 +4,10 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use crate::Cx;
-use crate::cancel::wakers::Registration;
 use crate::handle::Task;
 use crate::proceed;
-use crate::task::outcome::{Cancelled, Outcome};
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::outcome::{Cancelled, Outcome};
 
 impl Cx {
     /// Waits for all of these tasks: how each ended, in their order. An error only if the caller is

@@ -10,10 +10,10 @@ use asx_kernel::cancel::Kind;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-pub use crate::cancel::mark_child_waker;
-use crate::cancel::node::{self, Branch, Inside};
-use crate::cancel::wakers::Registration;
-use crate::task::outcome::Cancelled;
+use crate::raw::foreign_wakers::Registration;
+pub use crate::raw::mark_child_waker;
+use crate::raw::outcome::Cancelled;
+use crate::runtime::node::{self, Branch, Inside};
 
 pin_project! {
     /// A future in a separate cancel scope of its task.

@@ -12,13 +12,13 @@ use asx_kernel::cancel::{Kind, Reason};
 use asx_kernel::ids::TaskId;
 use asx_kernel::status::Status;
 
-use crate::cancel::view::{CancelView, Check};
 use crate::error::CancelError;
 use crate::footprint::{self, Object, Part};
 use crate::proceed;
-use crate::task::cell::{JoinInner, TaskRef};
-use crate::task::context;
-use crate::task::outcome::{Cancelled, Outcome, TaskError};
+use crate::raw::outcome::{Cancelled, Outcome, TaskError};
+use crate::raw::poll_context;
+use crate::raw::{JoinInner, TaskRef};
+use crate::runtime::cancel_view::{CancelView, Check};
 use crate::wait::Wait;
 use crate::{CancelSafe, Why};
 
@@ -220,7 +220,7 @@ impl<T, E> Task<T, E> {
         }
         let cancelled = self.awaiter_cancelled();
         let forced = |task: &TaskRef| proceed::is_forced_here(task, context.waker());
-        if cancelled.is_some() && context::with_current(forced) == Some(true) {
+        if cancelled.is_some() && poll_context::with_current(forced) == Some(true) {
             return Poll::Pending;
         }
         Poll::Ready(cancelled)
@@ -229,7 +229,8 @@ impl<T, E> Task<T, E> {
     /// What was said to the task that awaits, unless it is that this one failed: then the outcome
     /// tells more.
     fn awaiter_cancelled(&self) -> Option<Cancelled> {
-        let cancelled = context::with_current(|task| CancelView::of(task).check(Check::IN_TIME))??;
+        let cancelled =
+            poll_context::with_current(|task| CancelView::of(task).check(Check::IN_TIME))??;
         let reason = cancelled.reason();
         let own = reason.kind == Kind::FailFast && reason.origin_task == Some(self.id_unseen());
         (!own).then_some(cancelled)
@@ -291,7 +292,7 @@ impl<T, E> Task<T, E> {
         at: &'static Location<'static>,
         waker: &Waker,
     ) {
-        context::with_current(|task| {
+        poll_context::with_current(|task| {
             task.set_wait(on, at);
             self.joint.registration.wait(task, waker);
         });
@@ -302,7 +303,7 @@ impl<T, E> Task<T, E> {
     pub(crate) fn poll_charged_end(&mut self, waker: &Waker) -> Poll<Outcome<T, E>> {
         let polled = self.poll_end(waker);
         if polled.is_pending() {
-            context::return_operation();
+            poll_context::return_operation();
         }
         polled
     }

@@ -17,12 +17,12 @@ use asx_kernel::status::Status;
 pub use crate::dump::quoted;
 
 use crate::Task;
+use crate::raw::TaskRef;
+use crate::raw::audit::Owner;
+use crate::raw::poll_context;
 use crate::region::{Policy, Region};
+use crate::runtime::cx::Cx;
 use crate::scope::Scope;
-use crate::task::audit::Owner;
-use crate::task::cell::TaskRef;
-use crate::task::context;
-use crate::task::cx::Cx;
 
 /// A task that a host asks to stop, or asks why it ends.
 #[derive(Clone)]
@@ -136,7 +136,7 @@ impl HostRegion {
 
 /// A reason as somebody asks for it here and now.
 fn asked(region: &Region, kind: Kind, message: Option<Arc<str>>) -> Reason {
-    let asker = context::with_current(|task| Cx::of(task.clone()).id_unseen());
+    let asker = poll_context::with_current(|task| Cx::of(task.clone()).id_unseen());
     let mut reason = region.reason(kind);
     (reason.origin_task, reason.message) = (asker, message);
     reason

@@ -19,7 +19,7 @@
 mod abandon;
 pub mod backtrace;
 mod blocking;
-mod cancel;
+
 mod cancel_safe;
 mod cancelled;
 mod channel_record;
@@ -52,8 +52,10 @@ mod prim;
 pub mod probe;
 mod proceed;
 mod quiescence;
+mod raw;
 mod region;
 mod root;
+mod runtime;
 mod runtime_handle;
 mod scope;
 mod shield;
@@ -64,7 +66,7 @@ mod spinlock;
 mod start;
 mod stop;
 mod supervise;
-mod task;
+
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(not(test), allow(dead_code, reason = "the crate's own tests use more of it"))]
 mod test_util;
@@ -97,18 +99,18 @@ pub use handle::{Task, TaskValue};
 pub use local::Local;
 pub use operation::Operation;
 pub use quiescence::{ChannelInfo, QuiescenceError, TimerInfo};
+#[doc(hidden)]
+pub use raw::audit;
+pub use raw::outcome::{Cancelled, Outcome, Panic, TaskError};
+pub use raw::{Begun, RunContext, Runnable};
 pub use region::grace::Grace;
 pub use region::resources::Obligation;
 pub use region::{Policy, Region};
 pub use root::Root;
+pub use runtime::cx::{Cx, YieldNow};
 pub use runtime_handle::Handle;
 pub use scope::{Scope, ScopeBuilder, TaskBuilder};
 pub use start::{NotReady, Ready, Starting};
 pub use stop::Stopping;
 pub use supervise::Restart;
-#[doc(hidden)]
-pub use task::audit;
-pub use task::cell::{Begun, RunContext, Runnable};
-pub use task::cx::{Cx, YieldNow};
-pub use task::outcome::{Cancelled, Outcome, Panic, TaskError};
 pub use why::Why;

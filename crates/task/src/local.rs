@@ -1,9 +1,9 @@
 //! Values that belong to a part of the tree: set around a body, seen by it and by everything that
 //! is started inside.
 //!
-//! Within one task a value is a node of the chain of [`context`](crate::task::context). A region
-//! keeps the values that were seen where it was opened ([`Locals`]), and its tasks begin with them.
-//! So a task costs nothing for them, and a region one pointer.
+//! Within one task a value is a [node](crate::runtime::node) of the chain of cancel scopes. A
+//! region keeps the values that were visible where it was opened ([`Locals`]), and its tasks begin
+//! with them: they cost a region one pointer, and a task nothing.
 
 use std::fmt;
 use std::future::Future;
@@ -17,10 +17,9 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cancel::node::{Kind, Node};
 use crate::locals::{Given, Locals};
 use crate::proceed::Charged;
-use crate::task::context;
+use crate::runtime::node::{self, Kind, Node};
 
 /// The key of a value that tasks inherit: a static.
 ///
@@ -100,7 +99,7 @@ impl Cx {
     /// The value of the innermost [`with_local`](Cx::with_local) around the caller, or around the
     /// scope its task was started in.
     pub fn local<T: Send + Sync + 'static>(&self, key: &'static Local<T>) -> Option<Arc<T>> {
-        let near = context::find(self.task(), |node| given(node)?.get(key.key()));
+        let near = node::find(self.task(), |node| given(node)?.get(key.key()));
         let value = match near {
             Ok(Some(value)) => value,
             _ => Locals::find(self.task().region.locals.as_ref(), key.key())?,
@@ -111,7 +110,7 @@ impl Cx {
     /// Everything that is seen here, for a region that is about to be opened.
     pub(crate) fn locals(&self) -> Option<Arc<Locals>> {
         let mut near = Vec::new();
-        let _ = context::find(self.task(), |node| {
+        let _ = node::find(self.task(), |node| {
             near.extend(given(node).cloned());
             None::<()>
         });
@@ -134,7 +133,7 @@ pin_project! {
     impl<B> PinnedDrop for WithLocal<B> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            context::enter(this.node, || this.body.set(None));
+            node::enter(this.node, || this.body.set(None));
         }
     }
 }
@@ -145,7 +144,7 @@ impl<B: Future> Future for WithLocal<B> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
         let this = self.project();
         match this.body.as_pin_mut() {
-            Some(body) => context::enter(this.node, || body.poll(cx)),
+            Some(body) => node::enter(this.node, || body.poll(cx)),
             None => Poll::Pending,
         }
     }

@@ -112,24 +112,24 @@ use std::future::poll_fn;
 use std::panic::Location;
 use std::task::{Context, Poll, ready};
 
-pub use crate::cancel::wakers::Registration;
 pub use crate::channel_record::ChannelRecord;
 use crate::footprint;
 pub use crate::force::is_dropping_by_force;
 pub use crate::permit_record::PermitRecord;
 pub use crate::proceed::{begin, begins, charge, ends};
+pub use crate::raw::foreign_wakers::Registration;
+pub use crate::raw::is_task_waker;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context;
 pub use crate::region::resources::{ChannelLoad, Scoped};
+use crate::runtime::cx::Cx;
 pub use crate::spinlock::{Held, SpinLock};
-pub use crate::task::cell::is_task_waker;
-use crate::task::context;
-use crate::task::cx::Cx;
-use crate::task::outcome::Cancelled;
 pub use crate::wait::Wait;
 
 /// Calling code of the user's outside of a poll: wakers, destructors. What panics there is counted,
 /// and the caller goes on.
 pub mod guard {
-    pub use crate::core::guard::{contain, drop_waker, wake, wake_all, wake_by_ref};
+    pub use crate::raw::contain_panic::{contain, drop_waker, wake, wake_all, wake_by_ref};
 }
 
 /// An operation that is not implemented in this crate: a host's, for example, which waits for a
@@ -215,7 +215,7 @@ impl<'c> Operation<'c> {
     /// already.
     pub fn pending<T>(&mut self, context: &Context<'_>) -> Poll<T> {
         if std::mem::take(&mut self.charged) {
-            context::return_operation();
+            poll_context::return_operation();
         }
         self.cx.note_wait(Wait::Signal, self.at, context.waker(), &mut self.registration);
         Poll::Pending

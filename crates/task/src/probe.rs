@@ -22,13 +22,13 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::{Placement, TimerHandle};
 
 use crate::hosted::{HostRegion, HostTask};
+use crate::raw::poll_context;
+use crate::raw::{Activity, Runnable, TaskAttrs, TaskRef};
+use crate::region::poll;
 use crate::region::{Policy, Region};
+use crate::runtime::cx::Cx;
 use crate::scope::Scope;
 use crate::spawn::{Plan, failed, make};
-use crate::task::cell::{Activity, Runnable, TaskAttrs, TaskRef};
-use crate::task::context;
-use crate::task::cx::Cx;
-use crate::task::poll;
 use crate::{Core, Task};
 
 /// A task as its owner never sees it.
@@ -100,7 +100,7 @@ impl TaskProbe {
     pub fn wake(&self) -> Result<(), Status> {
         let word = self.task().word.load();
         let idle = word.activity() == Activity::Waiting && !word.is_completed();
-        if idle && context::with_current(|_| ()).is_none() {
+        if idle && poll_context::with_current(|_| ()).is_none() {
             let lane = match (word.state().in_cancel_lane(), self.task().deadline()) {
                 (true, _) => Lane::Cancel,
                 (false, Some(_)) => Lane::Timed,

@@ -19,15 +19,15 @@ use std::task::{Context, Poll, Waker};
 use asx_kernel::cancel::Kind;
 use pin_project_lite::pin_project;
 
-use crate::cancel::is_child_waker;
-use crate::cancel::wakers::Registration;
-use crate::core::guard;
 use crate::footprint;
 use crate::force::is_dropping_by_force;
-use crate::task::cell::{TaskRef, task_of};
-use crate::task::context;
-use crate::task::cx::Cx;
-use crate::task::outcome::Cancelled;
+use crate::raw::contain_panic;
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::is_child_waker;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context;
+use crate::raw::{TaskRef, task_of};
+use crate::runtime::cx::Cx;
 use crate::wait::Wait;
 
 /// Why an operation was refused that is awaited in another task.
@@ -80,7 +80,7 @@ impl Cx {
         waker: &Waker,
         registration: &mut Registration,
     ) {
-        context::return_operation();
+        poll_context::return_operation();
         footprint::pends();
         self.note_wait(on, at, waker, registration);
     }
@@ -104,7 +104,7 @@ impl Cx {
     pub(crate) fn check_owner(&self) -> Result<(), Cancelled> {
         let is_another =
             |polled: &TaskRef| polled.as_ptr() != self.task().as_ptr() && !polled.is_blocking();
-        match context::with_current(is_another) {
+        match poll_context::with_current(is_another) {
             Some(true) => Err(self.wrong_owner()),
             _ => Ok(()),
         }
@@ -123,11 +123,11 @@ impl Cx {
 /// caller is `Pending`, once, and is polled again after others.
 #[inline]
 pub(crate) fn takes_operation(context: &Context<'_>, registration: &mut Registration) -> bool {
-    let takes = context::take_operation() || registration.take_yield();
+    let takes = poll_context::take_operation() || registration.take_yield();
     if !takes {
         footprint::yields();
         registration.note_yield();
-        guard::wake_by_ref(context.waker());
+        contain_panic::wake_by_ref(context.waker());
     }
     takes
 }
@@ -141,13 +141,13 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
         return true;
     }
     footprint::point();
-    if context::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
+    if poll_context::with_current(|task| is_forced_here(task, context.waker())) == Some(true) {
         return false;
     }
-    let begins = context::has_operation();
+    let begins = poll_context::has_operation();
     if !begins {
         footprint::yields();
-        guard::wake_by_ref(context.waker());
+        contain_panic::wake_by_ref(context.waker());
     }
     begins
 }
@@ -155,7 +155,7 @@ pub fn begins(context: &Context<'_>, begun: &mut bool) -> bool {
 /// An operation that is made of others has ended: it is charged, if something is left.
 #[inline]
 pub fn ends() {
-    context::take_operation();
+    poll_context::take_operation();
     footprint::point();
 }
 
@@ -166,7 +166,7 @@ pub fn ends() {
 /// such operations yields sooner.
 #[inline]
 pub fn charge(operations: u32) {
-    context::take_operations(operations);
+    poll_context::take_operations(operations);
 }
 
 pin_project! {
@@ -223,5 +223,5 @@ fn is_poll_to_end(task: &TaskRef, waker: &Waker) -> bool {
         return false;
     }
     let own = task_of(waker) == Some(task.as_ptr()) || is_child_waker(waker);
-    own && context::with_current(|current| current.as_ptr() == task.as_ptr()).unwrap_or(false)
+    own && poll_context::with_current(|current| current.as_ptr() == task.as_ptr()).unwrap_or(false)
 }

@@ -18,6 +18,7 @@ pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
 mod parent;
+pub(crate) mod poll;
 mod region_pool;
 pub(crate) mod region_ref;
 pub(crate) mod resources;
@@ -47,7 +48,6 @@ use asx_kernel::region::{Duty, Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use crate::cancel::wakers;
 use crate::core::spans::Span;
 use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
@@ -55,12 +55,13 @@ use crate::error::TOO_FAR;
 use crate::footprint::{Leave, Object};
 use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::spinlock::SpinLock;
-use crate::task::audit::{HomeBooks, Members, Owner, Seal};
 #[cfg(not(any(loom, target_family = "wasm")))]
-use crate::task::cell::Activity;
-use crate::task::cell::{Header, Requested, Runnable, TaskRef};
-use crate::task::outcome::Cancelled;
+use crate::raw::Activity;
+use crate::raw::audit::{HomeBooks, Members, Owner, Seal};
+use crate::raw::foreign_wakers;
+use crate::raw::outcome::Cancelled;
+use crate::raw::{Header, Requested, Runnable, TaskRef};
+use crate::spinlock::SpinLock;
 use completion_buffer::CompletionBuffer;
 use grace::{Grace, Graces};
 pub(crate) use inline_map::InlineMap;
@@ -628,7 +629,7 @@ impl Region {
             self.core.host.schedule(entry);
         }
         if task.is_blocking() {
-            wakers::notify(task);
+            foreign_wakers::notify(task);
         }
         first
     }
@@ -706,7 +707,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(|job| wakers::notify_at(&self.core, job));
+        jobs.into_iter().for_each(|job| foreign_wakers::notify_at(&self.core, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }

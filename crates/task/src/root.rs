@@ -16,12 +16,12 @@ use pin_project_lite::pin_project;
 
 use crate::Cx;
 use crate::core::Alarm;
+use crate::core::timer_token::TimerToken;
 use crate::dump::Dump;
 use crate::error::SpawnError;
+use crate::raw::outcome::Outcome;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
-use crate::task::cell::TimerToken;
-use crate::task::outcome::Outcome;
 
 /// A program: the task its body runs in, in a region of its own.
 ///

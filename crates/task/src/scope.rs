@@ -19,18 +19,18 @@ use asx_kernel::time::Time;
 
 use pin_project_lite::pin_project;
 
-use crate::cancel::node::{self, Inside};
-use crate::cancel::view::Check;
-use crate::cancel::wakers::{self, Registration};
 use crate::error::{AdmissionError, FinalizerError, SpawnError};
 use crate::footprint;
 use crate::handle::Task;
 use crate::proceed;
+use crate::raw::foreign_wakers::{self, Registration};
+use crate::raw::outcome::{Cancelled, Outcome, Panic, TaskError};
+use crate::raw::{Runnable, TaskAttrs, TaskRef, claim_error};
 use crate::region::{Finalizer, Label, Policy, Region};
+use crate::runtime::cancel_view::Check;
+use crate::runtime::cx::Cx;
+use crate::runtime::node::{self, Inside};
 use crate::spawn::{Plan, make, spawn};
-use crate::task::cell::{Runnable, TaskAttrs, TaskRef, claim_error};
-use crate::task::cx::Cx;
-use crate::task::outcome::{Cancelled, Outcome, Panic, TaskError};
 use crate::wait::Wait;
 use crate::why::Why;
 
@@ -385,7 +385,7 @@ where
         }
         if !*this.told && this.region.is_body_cancelled() {
             *this.told = true;
-            wakers::notify_current();
+            foreign_wakers::notify_current();
         }
         let inside = this.inside;
         let polled = catch_unwind(AssertUnwindSafe(|| inside.poll(cx)));

@@ -17,12 +17,12 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::cancel::node::{Inside, Kind};
-use crate::cancel::view::{CancelView, Check};
-use crate::cancel::wakers;
 use crate::core::Alarm;
+use crate::core::timer_token::TimerToken;
 use crate::proceed::Charged;
-use crate::task::cell::TimerToken;
+use crate::raw::foreign_wakers;
+use crate::runtime::cancel_view::{CancelView, Check};
+use crate::runtime::node::{Inside, Kind};
 
 impl Cx {
     /// Runs `body` without seeing any cancel from outside it.
@@ -100,7 +100,7 @@ impl<F: Future> Future for Shield<'_, F> {
                 task.region.shield_is_open(task);
             }
             // What waits inside with wakers of its own is to look, too.
-            wakers::notify_current();
+            foreign_wakers::notify_current();
         }
     }
 }

@@ -22,8 +22,8 @@ use asx_kernel::journal::{EventKind, Subject};
 
 use crate::core::Core;
 use crate::net::{Address, Direction, OptionName, ReadyEvent, Socket, SocketOption, WaitSlot};
-use crate::task::context;
-use crate::task::cx::Cx;
+use crate::raw::poll_context;
+use crate::runtime::cx::Cx;
 
 impl Cx {
     /// What a host answered that was asked for a socket, at this address or to it. If events are
@@ -83,7 +83,7 @@ fn record(
 
 /// Records an event of the socket whose stamp this is. The caller has its lock.
 fn note(core: &Core, stamp: &Stamp, kind: EventKind) {
-    let task = context::with_current(|task| task.id());
+    let task = poll_context::with_current(|task| task.id());
     core.note_of(stamp, Subject { task, ..Subject::default() }, kind);
 }
 

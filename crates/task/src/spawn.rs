@@ -13,12 +13,12 @@ use asx_kernel::status::Status;
 use crate::Cx;
 use crate::footprint;
 use crate::handle::Task;
+use crate::raw::limits::Limits;
+use crate::raw::outcome::{Cancelled, TaskError};
+use crate::raw::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
 use crate::region::Region;
+use crate::region::poll;
 use crate::region::region_ref::RegionRef;
-use crate::task::budget::Limits;
-use crate::task::cell::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
-use crate::task::outcome::{Cancelled, TaskError};
-use crate::task::poll;
 
 /// How a task is to be.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ where
         attrs,
         at: plan.at,
     });
-    let panicked = fresh.fill(body);
+    let panicked = fresh.fill(|task| body(Cx::of(task)));
     let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.
     let task = Task::new(unsafe { JoinInner::new(handle) });

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 
 use asx_kernel::cancel::Kind;
 
-use crate::core::guard;
 use crate::footprint;
 use crate::prim::{Mutex, lock};
+use crate::raw::contain_panic;
+use crate::raw::outcome::{Cancelled, Outcome};
+use crate::raw::poll_context;
 use crate::scope::{Scope, TaskBuilder};
-use crate::task::context;
-use crate::task::outcome::{Cancelled, Outcome};
 use crate::wait::Wait;
 use crate::{Cx, Task};
 
@@ -102,7 +102,7 @@ impl<V> Ready<V> {
             word.waker.take()
         };
         if let Some(waker) = waker {
-            guard::wake(waker);
+            contain_panic::wake(waker);
         }
     }
 }
@@ -145,7 +145,7 @@ impl<V, T, E> Starting<V, T, E> {
                 said => (said, [word.waker.take(), Some(waker)]),
             }
         };
-        old.into_iter().for_each(guard::drop_waker);
+        old.into_iter().for_each(contain_panic::drop_waker);
         said
     }
 
@@ -184,7 +184,7 @@ impl<V, T, E> Future for Starting<V, T, E> {
             None => {}
         }
         if task.watch_end(context.waker()) {
-            context::return_operation();
+            poll_context::return_operation();
             task.await_in_current(Wait::Signal, self.at, context.waker());
             self.task = Some(task);
             return Poll::Pending;

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use asx_kernel::cancel::Kind;
 
-use crate::cancel::wakers::Registration;
 use crate::footprint::{self, Object};
+use crate::raw::foreign_wakers::Registration;
 use crate::region::grace::Grace;
 use crate::wait::Wait;
 use crate::{CancelSafe, Cancelled, Cx, Scope};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
+use crate::raw::outcome::{Outcome, TaskError};
 use crate::region::Policy;
 use crate::scope::Scope;
-use crate::task::outcome::{Outcome, TaskError};
 use crate::{Cx, Task};
 
 /// How often, and how soon, a task that failed is started again.

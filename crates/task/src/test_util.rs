@@ -6,10 +6,10 @@ use asx_kernel::cancel::Reason;
 use asx_kernel::time::Time;
 
 use crate::core::{Core, Host, Settings};
+#[cfg(not(loom))]
+use crate::raw::TaskRef;
 use crate::region::Region;
 use crate::spawn::{Plan, make};
-#[cfg(not(loom))]
-use crate::task::cell::TaskRef;
 use crate::{Cancelled, Cx, Runnable};
 
 /// Runs nothing.

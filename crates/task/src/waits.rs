@@ -16,9 +16,9 @@ use std::task::Waker;
 #[cfg(feature = "lab")]
 use crate::footprint;
 #[cfg(feature = "lab")]
-use crate::region::Region;
+use crate::raw::{self, poll_context};
 #[cfg(feature = "lab")]
-use crate::task::{cell, context};
+use crate::region::Region;
 #[cfg(feature = "lab")]
 pub use crate::wait_list::{
     Given, Hold, Need, On, Waiter, clear, forget, held, is_clean, take_leaked, take_overruns,
@@ -97,7 +97,7 @@ impl Note {
         if !footprint::is_on() {
             return Note(0);
         }
-        let task = context::with_current(|task| task.id()).unwrap_or(0);
+        let task = poll_context::with_current(|task| task.id()).unwrap_or(0);
         Note(enter(pool, task, at, what))
     }
 }
@@ -141,14 +141,14 @@ impl Key {
 #[cfg_attr(not(feature = "lab"), inline(always))]
 pub fn granted<P>(_pool: &P, _waker: &Waker) {
     #[cfg(feature = "lab")]
-    grant(ptr::from_ref(_pool).addr(), cell::task_number(_waker));
+    grant(ptr::from_ref(_pool).addr(), raw::task_number(_waker));
 }
 
 /// A message came for the one receiver that waited for it.
 #[cfg_attr(not(feature = "lab"), inline(always))]
 pub fn came(_messages: Key, _waker: &Waker) {
     #[cfg(feature = "lab")]
-    grant(_messages.0, cell::task_number(_waker));
+    grant(_messages.0, raw::task_number(_waker));
 }
 
 /// Everything that lives in a region and below it, and who waits for whom.

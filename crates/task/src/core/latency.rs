@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::core::Core;
 #[cfg(not(target_family = "wasm"))]
-use crate::task::cell::TaskRef;
+use crate::raw::TaskRef;
 
 /// A task that was asked to stop and has not looked for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ pub use asx_kernel::world::Limits;
 use asx_kernel::world::{OBJECT_BYTES, SMALL_BYTES};
 
 use crate::core::Core;
-use crate::task::cell::Header;
+use crate::raw::Header;
 
 /// The limits and what is used of them.
 pub(crate) struct Quota {
@@ -264,9 +264,9 @@ mod tests {
     use crate::Runnable;
     use crate::channel_record::ChannelRecord;
     use crate::core::Settings;
+    use crate::core::timer_token::TimerToken;
     use crate::core::timers::Owner;
     use crate::region::{Policy, Region};
-    use crate::task::cell::TimerToken;
     use crate::test_util::Timeless;
     use asx_journal::Recording;
 

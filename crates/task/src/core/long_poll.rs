@@ -19,8 +19,8 @@ use asx_kernel::time::Time;
 
 use super::latency::Unheeded;
 use crate::core::Core;
+use crate::raw::{Activity, Header, TaskRef};
 use crate::region::Region;
-use crate::task::cell::{Activity, Header, TaskRef};
 
 /// No check is due.
 const NONE: u64 = u64::MAX;

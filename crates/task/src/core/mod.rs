@@ -1,7 +1,6 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
 pub(crate) mod coarse;
-pub(crate) mod guard;
 mod journal;
 pub(crate) mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
@@ -11,6 +10,7 @@ mod long_poll;
 pub(crate) mod metrics;
 mod report;
 pub(crate) mod spans;
+pub(crate) mod timer_token;
 pub(crate) mod timers;
 
 use std::sync::Arc;
@@ -29,16 +29,18 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::prim::{Mutex, lock_unseen};
+use crate::raw::audit::{Registry, Seal};
+use crate::raw::contain_panic;
+use crate::raw::{Runnable, TaskRef};
 use crate::region::grace::GraceAlarm;
 use crate::region::{InlineMap, Region};
-use crate::task::audit::{Registry, Seal};
-use crate::task::cell::{Runnable, TaskRef, TimerToken};
 use coarse::Coarse;
 use latency::Latency;
 use limits::{Limits, Quota};
 use metrics::Metrics;
 #[cfg(not(loom))]
 use report::Reports;
+use timer_token::TimerToken;
 use timers::Timers;
 
 /// Where and when things run: threads, queues, the clock.
@@ -269,7 +271,7 @@ impl Alarm {
         match self {
             Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
             Alarm::Grace(alarm) => alarm.ring(),
-            Alarm::Wake(waker) => guard::wake(waker),
+            Alarm::Wake(waker) => contain_panic::wake(waker),
         }
     }
 

@@ -44,9 +44,9 @@ mod on {
 
     use crate::core::Core;
     use crate::core::latency::Unheeded;
+    use crate::raw::Header;
     use crate::region::Region;
     use crate::region::origin::Leak;
-    use crate::task::cell::Header;
 
     /// How many tasks that were ended by force are kept for who asks.
     const MOST_FORCED: usize = 16;
@@ -234,9 +234,9 @@ mod off {
     use crate::core::Core;
     #[cfg(not(target_family = "wasm"))]
     use crate::core::latency::Unheeded;
+    use crate::raw::Header;
     use crate::region::Region;
     use crate::region::origin::Leak;
-    use crate::task::cell::Header;
 
     /// The places of leaks that were reported on a page.
     #[cfg(target_family = "wasm")]

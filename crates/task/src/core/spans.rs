@@ -3,9 +3,8 @@
 //! A region's span is a child of the span it is opened in (that of a task, or one of the user's in
 //! it), else of its parent region's. A task's span is a child of its region's, and entered for each
 //! poll, on whichever thread. Both are closed, with the outcome recorded, before anybody can see
-//! the end. A subscriber is the user's code: nothing here is called under a lock, and a panic in it
-//! is contained ([`guard`](crate::core::guard)). Where it enters the span of a task, it is the
-//! task's.
+//! the end. A subscriber is user code: nothing here is called under a lock, and its panics are
+//! [contained](crate::raw::contain_panic), or belong to the task whose span is entered.
 //!
 //! Without the feature all of it is a type without size and functions without content.
 
@@ -35,12 +34,12 @@ mod on {
     use tracing::{Id, debug, error, info_span, trace, warn};
 
     use crate::core::Core;
-    use crate::core::guard;
     #[cfg(not(target_family = "wasm"))]
     use crate::core::latency::Unheeded;
+    use crate::raw::contain_panic;
+    use crate::raw::{Blueprint, Verdict};
     use crate::region::Region;
     use crate::region::origin::{Leak, Origin};
-    use crate::task::cell::{Blueprint, Verdict};
 
     /// The span of a region or task; empty if nobody is interested.
     #[derive(Default)]
@@ -98,7 +97,7 @@ mod on {
         fn tell(&self, tell: impl FnOnce()) {
             match self.0.get().and_then(|open| open.core.upgrade()) {
                 Some(core) => core.contain(tell),
-                None => guard::contain(tell),
+                None => contain_panic::contain(tell),
             };
         }
 
@@ -262,9 +261,9 @@ mod off {
 
     #[cfg(not(target_family = "wasm"))]
     use crate::core::latency::Unheeded;
+    use crate::raw::{Blueprint, Verdict};
     use crate::region::Region;
     use crate::region::origin::Leak;
-    use crate::task::cell::{Blueprint, Verdict};
 
     #[derive(Default)]
     pub(crate) struct Span(());

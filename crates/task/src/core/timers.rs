@@ -15,11 +15,11 @@ use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::{Time, nanos};
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
-use crate::core::guard;
+use crate::core::timer_token::TimerToken;
 use crate::core::{Alarm, Core, Host};
+use crate::raw::contain_panic;
 use crate::region::Region;
 use crate::spinlock::SpinLock;
-use crate::task::cell::TimerToken;
 
 /// Timers fired under one lock.
 const BATCH: usize = 256;
@@ -186,7 +186,7 @@ impl<T> Timers<T> {
         // A token that was refused is dropped here, outside the lock.
         let handle = added.map_err(|error| {
             let status = error.status();
-            guard::contain(|| drop(error));
+            contain_panic::contain(|| drop(error));
             status
         })?;
         if earliest {
@@ -321,7 +321,7 @@ impl Core {
     pub(crate) fn arm(&self, deadline: Time, armed: TimerToken) -> Result<TimerHandle, Status> {
         let host = &*self.host;
         if self.timers.refusal.load(Relaxed) == NO_TIMER && !armed.is_of_region() {
-            guard::contain(|| drop(armed));
+            contain_panic::contain(|| drop(armed));
             self.refused_timer(Status::CapabilityDenied);
             return Err(Status::CapabilityDenied);
         }

@@ -7,8 +7,8 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::task::cell::claim_error;
-use crate::task::outcome::TaskError;
+use crate::raw::claim_error;
+use crate::raw::outcome::TaskError;
 
 /// Guards the orderings of `wake`, `begin` and `end_poll_with`, and that a wake during a poll
 /// makes the poller enqueue the task again.

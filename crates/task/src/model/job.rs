@@ -5,10 +5,10 @@ use std::sync::Arc;
 use asx_kernel::cancel::Kind;
 
 use super::*;
-use crate::cancel::wakers::{self, Registration};
+use crate::raw::BLOCKING;
+use crate::raw::foreign_wakers::{self, Registration};
+use crate::raw::outcome::TaskError;
 use crate::spawn::make;
-use crate::task::cell::BLOCKING;
-use crate::task::outcome::TaskError;
 
 /// Guards that a job runs once and keeps its value, or was cancelled and never runs, whoever takes
 /// which of its two entries first.
@@ -112,7 +112,7 @@ fn a_waker_that_two_operations_share_is_not_replaced_by_one() {
             second
         };
         let tickets = race(swap, moves, shares);
-        wakers::notify(&task_ref);
+        foreign_wakers::notify(&task_ref);
         assert!(one.count() == 1 && two.count() == 1, "{} {}", one.count(), two.count());
         drop((tickets, task_ref, task));
         place.region.close_as(Kind::User);

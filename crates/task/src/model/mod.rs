@@ -22,9 +22,9 @@ use loom::thread;
 
 use crate::core::{Core, Settings};
 use crate::prim::{Mutex, atomic, lock};
+use crate::raw::TaskAttrs;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, spawn};
-use crate::task::cell::TaskAttrs;
 use crate::test_util::Timeless;
 use crate::{Begun, Cancelled, Cx, RunContext, Runnable, Task};
 

@@ -4,7 +4,7 @@ use asx_kernel::cancel::Kind;
 use loom::thread;
 
 use super::*;
-use crate::task::outcome::TaskError;
+use crate::raw::outcome::TaskError;
 
 /// Has a counting waker told of the close of a region.
 fn watch_close(region: &Region) -> Arc<Wakes> {

@@ -26,9 +26,9 @@ use asx_journal::Stamp;
 
 use crate::prim::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::prim::atomic::{AtomicPtr, AtomicUsize};
+use crate::raw::audit::Owner;
+use crate::raw::{Header, TaskRef};
 use crate::spinlock::pause;
-use crate::task::audit::Owner;
-use crate::task::cell::{Header, TaskRef};
 
 /// How many tasks can be here: few enough for models to fill it. On a page there is one thread, and
 /// nothing to gain.
@@ -177,9 +177,9 @@ mod tests {
     use asx_kernel::status::Status;
 
     use super::*;
+    use crate::raw::TaskAttrs;
     use crate::region::Region;
     use crate::spawn::{Plan, make};
-    use crate::task::cell::TaskAttrs;
     use crate::test_util::loose_region;
     use crate::{Cancelled, Cx, Runnable};
 

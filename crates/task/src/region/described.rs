@@ -18,12 +18,12 @@ use crate::dump::{Activity, RegionInfo};
 use crate::dump::{Dump, TaskInfo};
 #[cfg(not(any(loom, target_family = "wasm")))]
 use crate::holders::Holder;
-use crate::region::Region;
-use crate::task::cell::Header;
-#[cfg(not(target_family = "wasm"))]
-use crate::task::cell::task_number;
+use crate::raw::Header;
 #[cfg(not(any(loom, target_family = "wasm")))]
-use crate::task::holding::lock_waits;
+use crate::raw::lock_holder::lock_waits;
+#[cfg(not(target_family = "wasm"))]
+use crate::raw::task_number;
+use crate::region::Region;
 
 impl TaskInfo {
     /// The number of a task, and its name.

@@ -9,12 +9,13 @@ use asx_kernel::region::RegionState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use crate::core::timer_token::TimerToken;
 use crate::core::{Alarm, Core};
 use crate::prim::atomic::Ordering;
+use crate::raw::audit::Owner;
+use crate::raw::{Activity, FREE, Header, Runnable, Seized, TaskRef, Woken};
+use crate::region::poll;
 use crate::region::{Cleaning, Region};
-use crate::task::audit::Owner;
-use crate::task::cell::{Activity, FREE, Header, Runnable, Seized, TaskRef, TimerToken, Woken};
-use crate::task::poll;
 use crate::wait::Wait;
 
 /// How long each step of a gentle stop may take.

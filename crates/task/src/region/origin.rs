@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::dump::ObligationInfo;
-use crate::task::context;
+use crate::raw::poll_context;
 
 /// The task that reserved an obligation, and where.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// The task that this thread is polling, at this place.
     pub(crate) fn here(at: &'static Location<'static>) -> Origin {
-        let of_task = context::with_current(|task| Origin {
+        let of_task = poll_context::with_current(|task| Origin {
             task: Some(task.id()),
             name: task.attrs.as_ref().and_then(|attrs| attrs.name.clone()),
             #[cfg(not(target_family = "wasm"))]

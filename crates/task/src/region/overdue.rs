@@ -18,9 +18,9 @@ use asx_kernel::time::Time;
 
 use super::Region;
 use crate::prim::atomic::Ordering;
+use crate::raw::audit::Owner;
+use crate::raw::{Header, TaskRef};
 use crate::region::grace::waits_for_inside;
-use crate::task::audit::Owner;
-use crate::task::cell::{Header, TaskRef};
 
 /// How often is looked in the time that cleanup may take.
 const LOOKS: u32 = 8;

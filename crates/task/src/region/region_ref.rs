@@ -1,10 +1,10 @@
 //! The region a task belongs to, as its cell keeps it.
 //!
-//! Cells come and go by the thousand while their region stays. An `Arc` each would be two atomic
-//! steps per task on a word that all workers share. So the references that cells have to their
-//! region are counted apart from its others, and a poll takes or returns several at once (see
-//! `context`): without that, `spawn_await` takes a third more atomic steps, and 3 % more of what
-//! LAWS.md counts as worth.
+//! Cells come and go by the thousand while their region stays. An `Arc` each would cost two atomic
+//! operations per task on a word that all workers share. So the references of cells to their region
+//! are counted separately, and a poll takes or returns several at once (see `poll_context`).
+//! Without that, `spawn_await` takes a third more atomic operations, and 3 % more of the measure
+//! in LAWS.md.
 //!
 //! # Rule
 //! 1. `Region::region_refs` counts the references that cells have, and those a poll has in reserve.
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use super::Region;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
-use crate::task::audit::RegionRefOwner;
-use crate::task::context;
+use crate::raw::audit::RegionRefOwner;
+use crate::raw::poll_context;
 
 /// A reference to a region that costs little to make and to drop while a task is polled.
 pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);
@@ -30,7 +30,7 @@ pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);
 impl RegionRef {
     #[inline]
     pub(crate) fn of(region: &Arc<Region>) -> RegionRef {
-        if context::take_region_ref(region) {
+        if poll_context::take_region_ref(region) {
             region.books.shift(RegionRefOwner::Reserve, RegionRefOwner::Cell);
         } else {
             add(region, RegionRefOwner::Cell, 1);
@@ -54,7 +54,7 @@ impl Drop for RegionRef {
     #[inline]
     fn drop(&mut self) {
         let region = Arc::as_ptr(&self.0);
-        if context::return_region_ref(region) {
+        if poll_context::return_region_ref(region) {
             return self.books.shift(RegionRefOwner::Cell, RegionRefOwner::Reserve);
         }
         // SAFETY: rule 1: this one.

@@ -20,13 +20,13 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::Cx;
+use crate::core::timer_token::TimerToken;
 use crate::core::timers::Owner;
 use crate::dump::ObligationInfo;
 use crate::error::{AdmissionError, ObligationError};
+use crate::raw::poll_context;
 use crate::region::origin::{Leak, LeakCause, Origin};
 use crate::region::{InlineMap, Inner, Region};
-use crate::task::cell::TimerToken;
-use crate::task::context;
 use crate::wait_list;
 
 /// What one region holds.
@@ -370,7 +370,7 @@ impl Region {
 
 /// What arming a timer is to a region: finalizers may do more.
 fn timer_operation() -> Operation {
-    match context::with_current(|task| task.is_finalizer()) {
+    match poll_context::with_current(|task| task.is_finalizer()) {
         Some(true) => Operation::ArmFinalizerTimer,
         _ => Operation::ArmTimer,
     }

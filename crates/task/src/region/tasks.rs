@@ -13,9 +13,9 @@ use super::tree::Tree;
 use super::{Inner, Region};
 use crate::core::Core;
 use crate::footprint::Leave;
+use crate::raw::audit::Owner;
+use crate::raw::{Header, TaskRef};
 use crate::spinlock::Held;
-use crate::task::audit::Owner;
-use crate::task::cell::{Header, TaskRef};
 
 impl Region {
     /// Takes a new task in; refused when the region is not open.
@@ -244,7 +244,7 @@ impl Inner {
             || self.members.count() > 0
             || counted != (0, 0)
         {
-            crate::task::audit::fail(&format!(
+            crate::raw::audit::fail(&format!(
                 "region {}: it is closed, and has tasks {listed:?} and regions {children:?}, \
                  of which {} are listed and {counted:?} counted",
                 region.id,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Region;
-use crate::task::cell::TaskRef;
+use crate::raw::TaskRef;
 
 /// Nobody is noticed cleaning up.
 #[derive(Default)]

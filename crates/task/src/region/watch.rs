@@ -10,8 +10,8 @@ use asx_kernel::region::RegionState;
 use super::Region;
 use crate::dump::{RegionInfo, TaskInfo};
 use crate::prim::atomic::Ordering;
-use crate::task::cell::is_task_waker;
-use crate::task::outcome::Cancelled;
+use crate::raw::is_task_waker;
+use crate::raw::outcome::Cancelled;
 
 impl Region {
     /// Whether the body of its scope is to stop.
@@ -134,7 +134,7 @@ impl Region {
     /// Who waits for whom inside.
     #[cfg(feature = "lab")]
     pub(crate) fn survey(&self, into: &mut crate::wait_list::Survey) {
-        use crate::task::cell::task_number;
+        use crate::raw::task_number;
         use crate::wait_list::{Need, On, Waiter};
         self.each_inside(&mut |region| {
             let inner = region.lock();

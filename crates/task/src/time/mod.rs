@@ -18,9 +18,9 @@ use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
 
 use crate::error::TimerError;
-use crate::task::budget::Limits;
-use crate::task::cx::Cx;
-use crate::task::outcome::Cancelled;
+use crate::raw::limits::Limits;
+use crate::raw::outcome::Cancelled;
+use crate::runtime::cx::Cx;
 
 pub use delay_queue::{DelayQueue, Delayed, NextDue};
 pub use interval::{Interval, MissedTicks, Tick};

@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 
 use super::lateness::Lateness;
 use super::timer::Timer;
-use crate::cancel::node::{Branch, Inside, Kind};
 use crate::proceed;
+use crate::runtime::node::{Branch, Inside, Kind};
 use crate::{Cancelled, Cx};
 
 pin_project! {
@@ -79,7 +79,7 @@ where
                     if branch.is_unheeded() {
                         this.lateness.look(this.timer, context.waker());
                     }
-                    return match branch.unheard(this.timer.cx()) {
+                    return match branch.unheard(this.timer.cx().task()) {
                         Some(cancelled) => Poll::Ready(Err(cancelled.into())),
                         None => Poll::Pending,
                     };

@@ -12,10 +12,10 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::cancel::wakers::Registration;
 use crate::core::Core;
+use crate::core::timer_token::TimerToken;
 use crate::error::TOO_FAR;
-use crate::task::cell::TimerToken;
+use crate::raw::foreign_wakers::Registration;
 use crate::wait::Wait;
 use crate::{Cancelled, Cx};
 

@@ -14,7 +14,7 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
 use crate::core::Core;
-use crate::task::cell::{Begin, Complete, End, Ended, Header, Snapshot};
+use crate::raw::{Begin, Complete, End, Ended, Header, Snapshot};
 
 impl Clock for Core {
     #[inline]

@@ -11,18 +11,19 @@ use asx_kernel::budget::{Budget, Exhausted};
 use asx_kernel::ids::TaskId;
 use asx_kernel::time::Time;
 
-use crate::cancel::node;
-use crate::cancel::view::{CancelView, Check};
-use crate::cancel::wakers::Registration;
 use crate::core::Core;
-use crate::core::guard;
 use crate::footprint::{self, Object, Part};
+use crate::holders::Holder;
+use crate::raw::TaskRef;
+use crate::raw::audit::Owner;
+use crate::raw::contain_panic;
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::limits::Limits;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context;
 use crate::region::Region;
-use crate::task::audit::Owner;
-use crate::task::budget::Limits;
-use crate::task::cell::TaskRef;
-use crate::task::context;
-use crate::task::outcome::Cancelled;
+use crate::runtime::cancel_view::{CancelView, Check};
+use crate::runtime::node;
 use crate::wait::Wait;
 #[cfg(feature = "lab")]
 use crate::wait_notes;
@@ -57,7 +58,7 @@ impl Cx {
     /// The context of the task that is being polled on this thread, for adapters whose traits have
     /// no room for one.
     pub fn current() -> Option<Cx> {
-        context::with_current(|task| Cx::of(task.clone()))
+        poll_context::with_current(|task| Cx::of(task.clone()))
     }
 
     /// The id of the task.
@@ -113,7 +114,7 @@ impl Cx {
         registration.wait(&self.task, waker);
         #[cfg(feature = "lab")]
         if wait_notes::is_on() {
-            let frames = context::frames(&self.task);
+            let frames = node::frames(&self.task);
             wait_notes::note_wait(self.task.id(), registration.address(), on, at, frames);
         }
     }
@@ -124,7 +125,7 @@ impl Cx {
     ///
     /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
     pub(crate) fn goes_ahead(&self) -> bool {
-        self.cancel_view().is_quiet() && context::take_operation()
+        self.cancel_view().is_quiet() && poll_context::take_operation()
     }
 
     /// The region that work started here belongs to: the innermost scope around the caller.
@@ -135,7 +136,7 @@ impl Cx {
     /// The same, for a look at it.
     pub(crate) fn with_region<R>(&self, look: impl FnOnce(&Arc<Region>) -> R) -> R {
         let mut look = Some(look);
-        let inner = context::find(&self.task, |node| match &node.kind {
+        let inner = node::find(&self.task, |node| match &node.kind {
             node::Kind::Scope(region) => look.take().map(|look| look(region)),
             _ => None,
         });
@@ -149,7 +150,7 @@ impl Cx {
     /// What work started here is bounded by: the deadlines around the caller.
     pub(crate) fn inherited(&self) -> Budget {
         let mut budget = Budget::INFINITE;
-        let _ = context::find(&self.task, |node| {
+        let _ = node::find(&self.task, |node| {
             let deadline = node.deadline();
             budget = budget.meet(Budget { deadline, ..Budget::INFINITE });
             None::<()>
@@ -233,6 +234,14 @@ impl Cx {
     }
 }
 
+impl Holder {
+    /// The task of this context.
+    #[inline]
+    pub fn of(cx: &Cx) -> Holder {
+        Holder::of_task(cx.task())
+    }
+}
+
 impl fmt::Debug for Cx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cx({})", self.id())
@@ -263,13 +272,13 @@ impl Future for YieldNow {
 /// The task that is polled goes on after the others.
 fn yields(waker: &Waker) {
     footprint::yields();
-    guard::wake_by_ref(waker);
+    contain_panic::wake_by_ref(waker);
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::cancel::node::{Branch, Kind as Node};
+    use crate::runtime::node::{Branch, Kind as Node};
     use crate::testing;
 
     #[test]
@@ -278,7 +287,7 @@ mod tests {
         // As it is while it is polled.
         assert!(cx.task().word.begin_unsigned(true, false).is_some());
         let within = |operations, check: &dyn Fn()| {
-            context::as_if_polled(cx.task(), operations, check);
+            poll_context::as_if_polled(cx.task(), operations, check);
         };
         assert!(!cx.goes_ahead(), "nobody polls it");
         within(9, &|| assert!(!other.goes_ahead(), "another task is polled"));
@@ -286,15 +295,15 @@ mod tests {
             [(Node::Shield(Default::default()), false), (Node::Branch(Branch::default()), true)]
         {
             let node = node::Node::new(kind);
-            within(9, &|| assert_eq!(context::enter(&node, || cx.goes_ahead()), goes));
+            within(9, &|| assert_eq!(node::enter(&node, || cx.goes_ahead()), goes));
         }
         within(2, &|| {
             assert_eq!([(); 3].map(|()| cx.goes_ahead()), [true, true, false]);
-            assert!(!context::take_operation(), "each has taken one");
+            assert!(!poll_context::take_operation(), "each has taken one");
         });
         within(1, &|| {
             assert!(!other.goes_ahead());
-            assert!(context::take_operation(), "what does not go ahead takes none");
+            assert!(poll_context::take_operation(), "what does not go ahead takes none");
         });
         within(9, &|| assert!(cx.goes_ahead() && cx.checkpoint().is_ok()));
         cancel(testing::reason());

@@ -12,10 +12,9 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use asx_kernel::wheel::TimerHandle;
 
-use super::TaskRef;
-use super::waker::{is_task_waker, task_of};
 use crate::core::timers::Owner;
 use crate::core::{Alarm, Core};
+use crate::raw::{TaskRef, is_task_waker, task_of};
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
 

@@ -49,15 +49,22 @@
 //!     (each keeps the core, which keeps the host) until the call returns, or runs on a thread of
 //!     the host. An entry is no such reference: it can be gone as soon as it is in a queue.
 
+pub mod audit;
 mod cancel;
+mod child_waker;
+pub(crate) mod contain_panic;
 mod discard;
+pub(crate) mod foreign_wakers;
 mod join;
+pub(crate) mod limits;
+pub(crate) mod lock_holder;
 mod memory;
+pub(crate) mod outcome;
+pub(crate) mod poll_context;
 mod runnable;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod timer_token;
 mod wait_word;
 mod waker;
 mod word;
@@ -78,25 +85,23 @@ use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
-use crate::cancel::wakers;
 use crate::core::spans::Span;
 pub(crate) use crate::dump::Activity;
 use crate::prim::UnsafeCell;
 use crate::region::region_ref::RegionRef;
-use crate::task::audit::{Books, Owner, Tag};
-use crate::task::budget::Limits;
-use crate::task::context;
-use crate::task::outcome::{Outcome, Panic, TaskError};
 use crate::wait::Wait;
 use crate::wait_list::Wakers;
-use crate::{Cancelled, Cx};
+use audit::{Books, Owner, Tag};
 use cancel::Allowance;
+pub(crate) use child_waker::is_child_waker;
+pub use child_waker::mark_child_waker;
 use join::JoinWaker;
 pub(crate) use join::{JoinInner, claim_error};
+use limits::Limits;
+use outcome::{Cancelled, Outcome, Panic, TaskError};
 pub(crate) use runnable::End;
 pub use runnable::{Begun, RunContext, Runnable};
 use stage::{Holds, Slot, Stage};
-pub(crate) use timer_token::TimerToken;
 use wait_word::WaitWord;
 pub use waker::is_task_waker;
 #[cfg(any(feature = "lab", not(target_family = "wasm")))]
@@ -210,7 +215,7 @@ pub(crate) struct Blueprint {
 /// A cell whose future is not there yet.
 pub(crate) struct UninitTask<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
-    /// Whether its context was made.
+    /// Whether the reference of its first context was taken.
     lent: bool,
 }
 
@@ -263,13 +268,16 @@ where
         UninitTask { cell, lent: false }
     }
 
-    /// Makes the future where it is to be, or the task's result if that panics: whether it did.
+    /// Creates the future in place by calling `body` with the reference for the task's context. If
+    /// `body` panics, the panic becomes the task's result. Returns whether it panicked.
     #[inline]
-    pub(crate) fn fill(&mut self, body: impl FnOnce(Cx) -> F) -> bool {
-        let (Some(cx), header) = (self.cx(), self.header()) else { return false };
+    pub(crate) fn fill(&mut self, body: impl FnOnce(TaskRef) -> F) -> bool {
+        let (Some(context), header) = (self.context(), self.header()) else { return false };
         let made = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: rule 2, nobody else knows the cell; rule 1.
-            unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(cx))) }
+            unsafe {
+                with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(context)))
+            }
         }));
         made.is_err_and(|payload| self.fill_with_panic(Panic::new(payload)))
     }
@@ -288,7 +296,7 @@ where
 
     /// The finished cell: the task as its region knows it, and as its handle does.
     pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
-        drop(self.cx());
+        drop(self.context());
         let header = self.header();
         std::mem::forget(self);
         (header, TaskRef::owned(header, Owner::Handle))
@@ -296,7 +304,7 @@ where
 
     /// A cell that has its result before anybody polled it.
     pub(crate) fn with_result(mut self, result: Outcome<T, E>) -> (NonNull<Header>, TaskRef) {
-        drop(self.cx());
+        drop(self.context());
         let header = self.header();
         // SAFETY: rule 2, nobody else knows the cell; rule 1.
         unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_result(result)) };
@@ -310,11 +318,11 @@ impl<F, T, E> UninitTask<F, T, E> {
         self.cell.cast()
     }
 
-    /// The context for the future to be made with, once.
-    pub(crate) fn cx(&mut self) -> Option<Cx> {
+    /// Returns the reference of the first context, once.
+    fn context(&mut self) -> Option<TaskRef> {
         // Rule 1: the context's reference of a new cell.
         (!std::mem::replace(&mut self.lent, true))
-            .then(|| Cx::of(TaskRef::owned(self.header(), Owner::Context)))
+            .then(|| TaskRef::owned(self.header(), Owner::Context))
     }
 }
 
@@ -322,7 +330,7 @@ impl<F, T, E> Drop for UninitTask<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
         // Rule 1: the references of a cell that became nothing, its context's if it was not made.
-        drop(self.cx());
+        drop(self.context());
         drop(TaskRef::owned(header, Owner::List));
         drop(TaskRef::owned(header, Owner::Handle));
         // SAFETY: rule 1: a new cell's reference for its first entry.
@@ -416,7 +424,7 @@ unsafe fn take_stop<F, T, E>(header: NonNull<Header>, into: NonNull<()>) {
 unsafe fn free<F, T, E>(header: NonNull<Header>) {
     // SAFETY: the caller's promise.
     unsafe {
-        wakers::abandon(header.as_ref());
+        foreign_wakers::abandon(header.as_ref());
         header.as_ref().books.close(&header.as_ref().word);
         memory::free(header.cast::<Cell<F, T, E>>());
     }
@@ -580,7 +588,7 @@ impl TaskRef {
         // SAFETY: the caller's promise.
         let task = unsafe { header.as_ref() };
         // Rule 10.
-        if context::take_reference(header) {
+        if poll_context::take_reference(header) {
             task.books.shift(Owner::Reserve, owner);
         } else {
             task.word.add_reference();
@@ -652,7 +660,7 @@ impl TaskRef {
     #[inline]
     pub(crate) fn wake(self) {
         // The reference goes last: it keeps the host (rule 13).
-        crate::task::poll::wake(&self);
+        crate::region::poll::wake(&self);
     }
 
     /// Forgets a reference that the count has no more.
@@ -684,7 +692,7 @@ impl Drop for TaskRef {
     #[inline]
     fn drop(&mut self) {
         // Rule 10.
-        if context::return_reference(self.header) {
+        if poll_context::return_reference(self.header) {
             return self.books.shift(self.tag.owner(), Owner::Reserve);
         }
         self.books.strike(&self.word, self.tag.owner());

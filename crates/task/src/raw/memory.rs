@@ -49,7 +49,7 @@ pub(super) unsafe fn free<C>(cell: std::ptr::NonNull<C>) {
         fn drop(&mut self) {
             // SAFETY: rule 11: the layout of its box. The content was dropped.
             unsafe {
-                crate::task::audit::graves::bury(self.0.cast(), std::alloc::Layout::new::<C>())
+                crate::raw::audit::graves::bury(self.0.cast(), std::alloc::Layout::new::<C>())
             };
         }
     }

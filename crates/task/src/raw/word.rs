@@ -35,7 +35,7 @@
 //! - `CLEANING` (11): the body has ended by itself, and polls of what it left are bounded. Set by
 //!   the poller. Never cleared.
 //! - `FOREIGN` (12): an operation of the task has left a waker of somebody else's
-//!   ([`cancel_wakers`](crate::cancel::wakers)). Set before who leaves it looks for a request.
+//!   ([`cancel_wakers`](crate::raw::foreign_wakers)). Set before who leaves it looks for a request.
 //!   Never cleared.
 //! - *mark*: of the thread that recorded the task's last event; 0 if nothing is recorded.
 //! - *references*: one for each owner (rule 1 of cells), counted in the step that makes it one.

@@ -1,41 +1,35 @@
-//! What the running thread is polling: the task, and the cancel scopes inside it.
+//! The poll that the running thread is in: its task, and what the poll may still use.
 //!
-//! Combinators that cancel part of a task (scope bodies, race branches, timeouts, shields) are
-//! nodes of a chain that exists while they are polled: [`enter`] links a node for the length of a
-//! closure. A context of the task looks at the chain from the inside out, so that an operation sees
-//! every cancel around it, whichever clone of the context it was given.
+//! A poll has an operation budget, references to its task and to a region in reserve, and the
+//! innermost cancel scope around the caller. The chain of scopes is built and walked by the layer
+//! above; here it is a pointer.
 //!
 //! # Rules
-//! 1. The pointer in [`CURRENT`] is set by [`PollContext::run`], and the one in a turn by
-//!    [`enter`], from references that outlive the closure they run; both are restored before those
-//!    end, by unwinding too.
-//! 2. They are read on the same thread only, while such a closure runs.
-//!    The lab has another poll begin in the middle of one ([`leave_poll`]), on another stack, and
-//!    puts the pointer back before it goes on ([`return_to_poll`]): for the closure nothing has
-//!    changed.
-//! 3. A poll's `region_refs` are counted in `ref_region`; if there are none, that may be gone, and
-//!    is only compared.
+//! 1. The pointer in [`CURRENT`] is set by [`PollContext::run`] from a reference that outlives the
+//!    closure it runs. It is restored before the closure returns, by unwinding too.
+//! 2. It is read on the same thread only, while such a closure runs.
+//!    The lab starts another poll in the middle of one ([`leave_poll`]), on another stack, and
+//!    restores the pointer before the first one continues ([`return_to_poll`]): for the closure
+//!    nothing has changed.
+//! 3. The `region_refs` of a poll are counted in `ref_region`. If there are none, that region may
+//!    be freed, and is only compared.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-#[cfg(feature = "lab")]
-use crate::cancel::node::Kind;
-use crate::cancel::node::Node;
+use crate::raw::audit::{Owner, RegionRefOwner};
+use crate::raw::{Header, TaskRef};
 use crate::region::Region;
 use crate::region::region_ref;
-use crate::task::audit::{Owner, RegionRefOwner};
-use crate::task::cell::{Header, TaskRef};
-#[cfg(feature = "lab")]
-use crate::wait_notes::Frame;
 
 /// A poll of a task, on the stack of who polls it.
 pub(crate) struct PollContext {
     task: ManuallyDrop<TaskRef>,
-    /// The innermost cancel scope.
-    node: Cell<*const Node>,
+    /// The innermost cancel scope around the caller: a pointer that only the chain of scopes
+    /// follows.
+    scope: Cell<*const ()>,
     /// How many more operations the poll may do at once.
     left: Cell<u32>,
     /// Counted references to the task that nobody has yet, or any more (rule 10 of cells).
@@ -87,7 +81,7 @@ impl PollContext {
         task.books.enter(&task.word, Owner::Reserve, reserve);
         let left = Cell::new(operations);
         let reserve = Cell::new(reserve);
-        let node = Cell::new(ptr::null());
+        let scope = Cell::new(ptr::null());
         let ref_region = Cell::new(ptr::null());
         let region_refs = Cell::new(0);
         let batch = Cell::new(0);
@@ -97,7 +91,7 @@ impl PollContext {
         let is_asked = Cell::new(false);
         PollContext {
             task,
-            node,
+            scope,
             left,
             reserve,
             woken,
@@ -180,7 +174,7 @@ impl PollContext {
 
 /// Runs `f` on the poll that this thread is at, if it is.
 #[inline]
-fn with_turn<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
+fn with_poll<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
     #[cfg(not(loom))]
     let current = CURRENT.get();
     // Loom ends what a thread holds after its locals.
@@ -202,13 +196,13 @@ pub(crate) fn take_operation() -> bool {
             true
         }
     };
-    with_turn(take).unwrap_or(true)
+    with_poll(take).unwrap_or(true)
 }
 
 /// Takes `count` operations from the current poll, or all that are left.
 #[inline]
 pub(crate) fn take_operations(count: u32) {
-    with_turn(|turn| {
+    with_poll(|turn| {
         let left = turn.left.get();
         if left != u32::MAX {
             turn.left.set(left.saturating_sub(count));
@@ -220,7 +214,7 @@ pub(crate) fn take_operations(count: u32) {
 /// count.
 #[inline]
 pub(crate) fn return_operation() {
-    with_turn(|turn| {
+    with_poll(|turn| {
         let left = turn.left.get();
         if left != u32::MAX {
             turn.left.set(left + 1);
@@ -232,7 +226,7 @@ pub(crate) fn return_operation() {
 #[inline]
 pub(crate) fn note_wait(operation: usize) {
     if !cfg!(target_family = "wasm") {
-        with_turn(|turn| turn.waits.set(operation));
+        with_poll(|turn| turn.waits.set(operation));
     }
 }
 
@@ -241,7 +235,7 @@ pub(crate) fn note_wait(operation: usize) {
 #[inline]
 pub(crate) fn end_wait(operation: usize) {
     if !cfg!(target_family = "wasm") {
-        with_turn(|turn| {
+        with_poll(|turn| {
             if turn.waits.get() == operation {
                 turn.waits.set(0);
             }
@@ -252,12 +246,12 @@ pub(crate) fn end_wait(operation: usize) {
 /// Whether [`take_operation`] would find one.
 #[inline]
 pub(crate) fn has_operation() -> bool {
-    with_turn(|turn| turn.left.get() > 0).unwrap_or(true)
+    with_poll(|turn| turn.left.get() > 0).unwrap_or(true)
 }
 
 /// The poll of this thread may do any number of operations.
 pub(crate) fn allow_any_number() {
-    with_turn(PollContext::free);
+    with_poll(PollContext::free);
 }
 
 /// Notes that this task was woken, if this thread is polling it: it is queued when the poll ends.
@@ -270,7 +264,7 @@ pub(crate) fn note_wake(task: NonNull<Header>) -> bool {
         }
         mine
     };
-    with_turn(note).unwrap_or(false)
+    with_poll(note).unwrap_or(false)
 }
 
 /// Takes a reference from the reserve of this task, if this thread is polling it and has one left:
@@ -285,7 +279,7 @@ pub(crate) fn take_reference(task: NonNull<Header>) -> bool {
         }
         mine
     };
-    with_turn(take).unwrap_or(false)
+    with_poll(take).unwrap_or(false)
 }
 
 /// Puts a reference to this task into its reserve, if this thread is polling it: the caller no
@@ -300,7 +294,7 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
         }
         mine
     };
-    with_turn(put).unwrap_or(false)
+    with_poll(put).unwrap_or(false)
 }
 
 /// Takes a reference to this region from what the poll of this thread has in reserve, if there is
@@ -323,14 +317,14 @@ pub(crate) fn take_region_ref(region: &Arc<Region>) -> bool {
         };
         turn.region_refs.set(left - 1);
     };
-    with_turn(take).is_some()
+    with_poll(take).is_some()
 }
 
 /// Gives back what references to this region the poll of this thread has in reserve.
 #[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
 #[inline]
 pub(crate) fn leave_region(region: &Arc<Region>) {
-    with_turn(|turn| {
+    with_poll(|turn| {
         if turn.ref_region.get() == Arc::as_ptr(region) {
             turn.release_region_refs();
         }
@@ -351,27 +345,7 @@ pub(crate) fn return_region_ref(region: *const Region) -> bool {
         }
         fits
     };
-    with_turn(put).unwrap_or(false)
-}
-
-/// Has the host run others now, if it likes to and the poll can be left here: not while a panic
-/// unwinds, nor within a callback or a walk that notes on this thread where it is.
-#[cfg(feature = "lab")]
-pub(crate) fn pause() {
-    #[cfg(all(debug_assertions, not(loom)))]
-    assert!(!crate::spinlock::count::any(), "a point under a lock, for which others would wait");
-    if can_be_left() {
-        with_turn(|turn| turn.task.region.core.host.pause());
-    }
-}
-
-/// Whether what this thread has noted about the poll is no more than which one it is.
-#[cfg(feature = "lab")]
-fn can_be_left() -> bool {
-    !std::thread::panicking()
-        && !crate::force::is_dropping_by_force()
-        && !crate::core::guard::is_inside_callback()
-        && !crate::region::walk::is_walking()
+    with_poll(put).unwrap_or(false)
 }
 
 /// A poll that was left in the middle.
@@ -396,82 +370,33 @@ pub unsafe fn return_to_poll(left: Left) {
     CURRENT.with(|current| current.set(left.0));
 }
 
-/// Leaves the innermost node for the one around it.
-struct Leave(*const Node);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        with_turn(|turn| turn.node.set(self.0));
-    }
-}
-
-/// Runs `f` inside `node`. Where no task is polled nobody looks at it.
-pub(crate) fn enter<R>(node: &Node, f: impl FnOnce() -> R) -> R {
-    let _leave = with_turn(|turn| {
-        let outer = turn.node.replace(node);
-        node.set_outer(outer);
-        Leave(outer)
-    });
-    f()
-}
-
 /// The task this thread is polling.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
-    with_turn(|turn| f(&turn.task))
+    with_poll(|turn| f(&turn.task))
 }
 
-/// Whether this thread is polling `task`, inside no node.
+/// Whether this thread is polling `task`, and no cancel scope is around the caller.
 #[inline]
 pub(crate) fn is_bare(task: &Header) -> bool {
     let bare =
-        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && turn.node.get().is_null();
-    with_turn(bare).unwrap_or(false)
+        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && turn.scope.get().is_null();
+    with_poll(bare).unwrap_or(false)
 }
 
-/// The parts of a task around the caller, from the inside out, but for those that this crate has
-/// made for itself.
-#[cfg(feature = "lab")]
-pub(crate) fn frames(task: &Header) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    let _ = find(task, |node| {
-        let (what, at) = match &node.kind {
-            Kind::Shield(_) => ("a shield", Some(node.at())),
-            Kind::Scope(region) => ("the scope opened", region.label.at),
-            Kind::Branch(branch) if branch.has_deadline() => ("a timeout", Some(node.at())),
-            Kind::Branch(_) => ("a part", Some(node.at())),
-            Kind::Local(_) => ("", None),
-        };
-        frames.extend(at.filter(|at| !is_own(at)).map(|at| Frame { what, at }));
-        None::<()>
-    });
-    frames
+/// Returns the innermost cancel scope around the caller, null outside of all scopes. An error if
+/// this thread is not polling `task`.
+#[inline]
+pub(crate) fn scope(task: &Header) -> Result<*const (), Elsewhere> {
+    let here = |poll: &PollContext| ptr::eq(&raw const **poll.task, task).then(|| poll.scope.get());
+    with_poll(here).flatten().ok_or(Elsewhere)
 }
 
-/// Whether a source location is in this crate or in `asx-runtime`, which has the combinators.
-#[cfg(feature = "lab")]
-fn is_own(at: &std::panic::Location<'_>) -> bool {
-    let own = file!().strip_suffix("task/context.rs").unwrap_or_default();
-    let file = at.file();
-    !own.is_empty() && (file.starts_with(own) || file.replace("runtime", "task").starts_with(own))
-}
-
-/// Looks at the chain of `task` from the inside out, if this thread is polling it: the first
-/// answer. The outer error says that it is not.
-pub(crate) fn find<R>(
-    task: &Header,
-    mut look: impl FnMut(&Node) -> Option<R>,
-) -> Result<Option<R>, Elsewhere> {
-    let here = |turn: &PollContext| ptr::eq(&raw const **turn.task, task).then(|| turn.node.get());
-    let mut at = with_turn(here).flatten().ok_or(Elsewhere)?;
-    // SAFETY: rules 1 and 2: the whole chain is made of nodes that are entered now.
-    while let Some(node) = unsafe { at.as_ref() } {
-        if let Some(answer) = look(node) {
-            return Ok(Some(answer));
-        }
-        at = node.outer();
-    }
-    Ok(None)
+/// Sets the innermost cancel scope of the poll on this thread, and returns the one before. `None`
+/// outside of a poll.
+#[inline]
+pub(crate) fn replace_scope(scope: *const ()) -> Option<*const ()> {
+    with_poll(|poll| poll.scope.replace(scope))
 }
 
 /// The thread is not polling that task.
@@ -483,7 +408,7 @@ pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() 
     let turn = PollContext::new(ManuallyDrop::new(task.clone()), operations, 0);
     let answer = turn.run(f);
     if turn.is_woken() {
-        crate::task::poll::wake(&turn.task);
+        crate::region::poll::wake(&turn.task);
     }
     drop(ManuallyDrop::into_inner(turn.task));
     answer

@@ -1,11 +1,12 @@
 //! What a cell answers without the law, against the law.
 
 use super::*;
-use crate::core::guard;
+use crate::Cx;
 use crate::core::{Core, Settings};
 use crate::operation::Operation;
+use crate::raw::contain_panic;
+use crate::region::poll;
 use crate::spawn::{Plan, make};
-use crate::task::poll;
 use crate::test_util::{Timeless, keep_task, loose_region, scheduled};
 use asx_kernel::budget::Budget;
 use asx_kernel::cancel::Kind;
@@ -282,7 +283,7 @@ fn a_wake_by_value_keeps_the_host_while_the_host_is_called() {
         let waker: Option<Waker> = kept.lock().unwrap().take();
         let waker = waker.expect("the task waits");
         if by_operation {
-            guard::wake(waker)
+            contain_panic::wake(waker)
         } else {
             waker.wake()
         }

@@ -127,7 +127,7 @@ impl Panic {
 impl Drop for Panic {
     fn drop(&mut self) {
         if let Some(payload) = self.take() {
-            crate::core::guard::drop_payload(payload);
+            crate::raw::contain_panic::drop_payload(payload);
         }
     }
 }

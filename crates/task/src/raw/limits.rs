@@ -7,10 +7,11 @@ use asx_kernel::budget::{Budget, Exhausted, Noticed};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use crate::core::timer_token::TimerToken;
 use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock_unseen};
-use crate::task::audit::Owner;
-use crate::task::cell::{TaskRef, TimerToken};
+use crate::raw::TaskRef;
+use crate::raw::audit::Owner;
 
 /// A finite budget: the kernel's, counted down.
 #[derive(Debug)]

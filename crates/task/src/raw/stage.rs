@@ -12,7 +12,7 @@ use std::pin::Pin;
 
 use asx_kernel::outcome::Severity;
 
-use crate::task::outcome::{Outcome, TaskError};
+use crate::raw::outcome::{Outcome, TaskError};
 
 /// What is in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,14 @@
-//! Cancel scopes inside a task.
+//! Cancel scopes inside a task, and the chain they form while the task is polled.
+//!
+//! Combinators that cancel part of a task (scope bodies, race branches, timeouts, shields) are
+//! nodes of a chain that exists while they are polled: [`enter`] links a node for the length of a
+//! closure. A context of the task walks the chain from the inside out ([`find`]), so that an
+//! operation observes every cancel around it, whichever clone of the context it was given.
+//!
+//! # Rule
+//! 1. The scope pointer of a poll is null or leads to a [`Node`]. It is set by [`enter`] from a
+//!    reference that outlives the closure it runs, and restored before that returns, by unwinding
+//!    too. It is read on the same thread only, while such a closure runs.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -11,14 +21,16 @@ use asx_kernel::cancel;
 use asx_kernel::time::Time;
 use pin_project_lite::pin_project;
 
-use crate::Cx;
-use crate::cancel::wakers;
 use crate::locals::Given;
+use crate::raw::foreign_wakers;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context::{self, Elsewhere};
+use crate::raw::{Header, TaskRef};
 use crate::region::Region;
-use crate::task::context;
-use crate::task::outcome::Cancelled;
+#[cfg(feature = "lab")]
+use crate::wait_notes::Frame;
 
-/// One cancel scope; see [`context`].
+/// One cancel scope.
 pub(crate) struct Node {
     outer: Cell<*const Node>,
     pub(crate) kind: Kind,
@@ -28,7 +40,7 @@ pub(crate) struct Node {
 }
 
 // SAFETY: `outer` is written and read only while the node is entered, by the one thread that polls
-// the task it is in; see the rules of `context`. The rest is Send.
+// the task it is in (rule 1). The rest is Send.
 unsafe impl Send for Node {}
 
 pub(crate) enum Kind {
@@ -69,7 +81,7 @@ impl Branch {
         let first = !self.is_cancelled();
         self.cancel.borrow_mut().get_or_insert(cancelled);
         if first {
-            wakers::notify_current();
+            foreign_wakers::notify_current();
         }
     }
 
@@ -77,10 +89,10 @@ impl Branch {
         self.cancel.borrow().is_some()
     }
 
-    /// The cancel, if nothing inside can hear of it: the task of the context is not polled here.
-    pub(crate) fn unheard(&self, cx: &Cx) -> Option<Cancelled> {
-        let task = cx.task().as_ptr();
-        let polled = context::with_current(|current| current.as_ptr() == task);
+    /// Returns the cancel if nothing inside can observe it, because this thread is not polling
+    /// `task`.
+    pub(crate) fn unheard(&self, task: &TaskRef) -> Option<Cancelled> {
+        let polled = poll_context::with_current(|current| current.as_ptr() == task.as_ptr());
         self.cancel.borrow().clone().filter(|_| polled != Some(true))
     }
 
@@ -183,6 +195,69 @@ impl Node {
     }
 }
 
+/// Restores the cancel scope around the innermost one.
+struct Leave(*const ());
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        poll_context::replace_scope(self.0);
+    }
+}
+
+/// Runs `f` inside `node`. Outside of a poll no operation looks at the node.
+pub(crate) fn enter<R>(node: &Node, f: impl FnOnce() -> R) -> R {
+    let outer = poll_context::replace_scope(ptr::from_ref(node).cast());
+    let _leave = outer.map(|outer| {
+        node.set_outer(outer.cast());
+        Leave(outer)
+    });
+    f()
+}
+
+/// Walks the chain of `task` from the inside out and returns the first answer of `look`. An error
+/// if this thread is not polling the task.
+pub(crate) fn find<R>(
+    task: &Header,
+    mut look: impl FnMut(&Node) -> Option<R>,
+) -> Result<Option<R>, Elsewhere> {
+    let mut at: *const Node = poll_context::scope(task)?.cast();
+    // SAFETY: rule 1: the whole chain is made of nodes that are entered now.
+    while let Some(node) = unsafe { at.as_ref() } {
+        if let Some(answer) = look(node) {
+            return Ok(Some(answer));
+        }
+        at = node.outer();
+    }
+    Ok(None)
+}
+
+/// Returns the parts of a task around the caller, from the inside out, without those that the
+/// runtime's own crates have made.
+#[cfg(feature = "lab")]
+pub(crate) fn frames(task: &Header) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    let _ = find(task, |node| {
+        let (what, at) = match &node.kind {
+            Kind::Shield(_) => ("a shield", Some(node.at())),
+            Kind::Scope(region) => ("the scope opened", region.label.at),
+            Kind::Branch(branch) if branch.has_deadline() => ("a timeout", Some(node.at())),
+            Kind::Branch(_) => ("a part", Some(node.at())),
+            Kind::Local(_) => ("", None),
+        };
+        frames.extend(at.filter(|at| !is_own(at)).map(|at| Frame { what, at }));
+        None::<()>
+    });
+    frames
+}
+
+/// Whether a source location is in this crate or in `asx-runtime`, which has the combinators.
+#[cfg(feature = "lab")]
+fn is_own(at: &std::panic::Location<'_>) -> bool {
+    let own = file!().strip_suffix("runtime/node.rs").unwrap_or_default();
+    let file = at.file();
+    !own.is_empty() && (file.starts_with(own) || file.replace("runtime", "task").starts_with(own))
+}
+
 pin_project! {
     /// A future that is polled inside a node.
     pub(crate) struct Inside<F> {
@@ -212,6 +287,6 @@ impl<F: Future> Future for Inside<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        context::enter(this.node, || this.future.poll(cx))
+        enter(this.node, || this.future.poll(cx))
     }
 }

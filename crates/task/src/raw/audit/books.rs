@@ -12,7 +12,7 @@ use super::account::Account;
 use super::graves::{self, Epitaph};
 use super::registry::Registry;
 use super::{Owner, RegionRefOwner};
-use crate::task::cell::{Blueprint, Header, Word};
+use crate::raw::{Blueprint, Header, Word};
 
 /// Whose a reference is.
 #[derive(Clone, Copy)]

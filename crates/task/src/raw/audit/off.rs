@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{Owner, RegionRefOwner};
-use crate::task::cell::{Blueprint, Header, Word};
+use crate::raw::{Blueprint, Header, Word};
 
 /// Whose a reference is.
 #[derive(Clone, Copy)]

@@ -1,17 +1,17 @@
 //! Whether the task, or the part of it that is being polled here, is to stop.
 //!
 //! A request to the task is in its word. What reaches only a part of it is in the chain of nodes
-//! around the caller ([`context`]): the body of a scope, a branch of `timeout`, `race` and the
+//! around the caller ([`node`]): the body of a scope, a branch of `timeout`, `race` and the
 //! like. The chain is walked once, from the inside out; a shield ends the walk.
 
 use asx_kernel::budget::Exhausted;
 use asx_kernel::task::TaskState;
 
-use crate::cancel::node::Verdict;
 use crate::footprint::{Object, Part};
-use crate::task::cell::TaskRef;
-use crate::task::context::{self, Elsewhere};
-use crate::task::outcome::Cancelled;
+use crate::raw::TaskRef;
+use crate::raw::outcome::Cancelled;
+use crate::raw::poll_context::{self, Elsewhere};
+use crate::runtime::node::{self, Verdict};
 
 /// The cancels that reach the caller.
 #[derive(Clone, Copy)]
@@ -53,14 +53,14 @@ impl<'a> CancelView<'a> {
     #[inline(never)]
     fn check_chain(self, how: Check) -> Option<Cancelled> {
         let task = self.task;
-        let found = context::find(task, |node| {
+        let found = node::find(task, |node| {
             if how.in_time {
                 node.expire(&task.region);
             }
             node.check(how.observe)
         });
         if matches!(found, Ok(Some(_))) {
-            let _ = context::find(task, |node| {
+            let _ = node::find(task, |node| {
                 node.note_look();
                 None::<()>
             });
@@ -98,7 +98,7 @@ impl<'a> CancelView<'a> {
 
     #[inline(never)]
     fn is_chain_quiet(self) -> bool {
-        let asked = context::find(self.task, |node| (!node.is_quiet()).then_some(()));
+        let asked = node::find(self.task, |node| (!node.is_quiet()).then_some(()));
         matches!(asked, Ok(None)) && self.is_task_quiet()
     }
 
@@ -112,7 +112,7 @@ impl<'a> CancelView<'a> {
         // Equal: `a_quiet_task_is_one_that_sees_nothing` (with and without parts).
         // Worth: 8.6 % of `spsc`.
 
-        context::is_bare(self.task) && self.is_task_quiet()
+        poll_context::is_bare(self.task) && self.is_task_quiet()
     }
 
     #[inline]
@@ -141,8 +141,8 @@ mod tests {
 
     use super::*;
     use crate::Cx;
-    use crate::cancel::node::{Branch, Inside, Kind as Node};
     use crate::region::Policy;
+    use crate::runtime::node::{Branch, Inside, Kind as Node};
     use crate::spawn::{Plan, make};
     use crate::test_util::loose_region;
 
@@ -165,7 +165,7 @@ mod tests {
             let sees = |cx: &Cx| {
                 let quiet = cx.cancel_view().is_quiet();
                 let bare = cx.cancel_view().is_bare();
-                assert_eq!(bare, quiet && context::is_bare(cx.task()));
+                assert_eq!(bare, quiet && poll_context::is_bare(cx.task()));
                 let seen = cx.cancel_view().check(Check::UNSEEN);
                 assert!(!quiet || seen.is_none(), "{task_told} {node_told}: {seen:?}");
                 (quiet, seen.is_some())

@@ -20,7 +20,7 @@ use asx_kernel::outcome::Severity;
 
 use super::word::{Begin, Complete, Ended, RESERVE, Snapshot, unsigned};
 use super::{Activity, BLOCKING, Header, TaskRef};
-use crate::task::audit::Owner;
+use crate::raw::audit::Owner;
 
 /// An entry for a queue: a task that is to be polled. It owns a reference (rule 1).
 ///

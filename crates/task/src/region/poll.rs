@@ -13,18 +13,18 @@ use asx_kernel::cancel::Kind;
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::TaskState;
 
-use crate::cancel::wakers;
 use crate::footprint::{self, Object, Part};
 use crate::force::dropping_by_force;
-use crate::region::Region;
-use crate::task::audit::Owner;
-use crate::task::budget;
-use crate::task::cell::{
+use crate::raw::audit::Owner;
+use crate::raw::foreign_wakers;
+use crate::raw::limits;
+use crate::raw::outcome::{Cancelled, Panic};
+use crate::raw::poll_context::{self, PollContext};
+use crate::raw::{
     Begun, Complete, End, Header, PollEnd, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken,
     unsigned,
 };
-use crate::task::context::{self, PollContext};
-use crate::task::outcome::{Cancelled, Panic};
+use crate::region::Region;
 
 /// A task was woken that is to be polled already, or polled again.
 #[inline(always)]
@@ -37,14 +37,14 @@ fn rewoken(_task: &TaskRef) {
 #[cfg_attr(target_arch = "wasm32", inline(always))]
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).read_neutral();
-    // Shortcut: `task::context::note_wake`: a task that wakes itself in a poll is queued when the
-    // poll ends, and its word says so only then.
-    // Law: one entry per task (`task::cell::word::Word::wake`).
+    // Shortcut: `raw::poll_context::note_wake`: a task that wakes itself in a poll is queued when
+    // the poll ends, and its word says so only then.
+    // Law: one entry per task (`raw::word::Word::wake`).
     // Equal: `wakes_make_one_entry_and_no_step` (every word: the wake and the end in one step),
     // `a_task_that_wakes_itself_has_one_entry_after_the_poll`.
     // Worth: 15.7 % of `yield_1k`.
 
-    if !context::note_wake(task.as_ptr()) {
+    if !poll_context::note_wake(task.as_ptr()) {
         wake_another(task);
     }
 }
@@ -85,7 +85,7 @@ impl PollContext {
         match may_poll(self.task(), begun) {
             May::Go => {
                 if begun.state().in_cancel_lane() {
-                    wakers::notify(self.task());
+                    foreign_wakers::notify(self.task());
                     #[cfg(not(target_family = "wasm"))]
                     if begun.state() == TaskState::CancelRequested {
                         self.is_asked.set(true);
@@ -198,8 +198,8 @@ enum May {
 /// Whether a task may be polled as often as it likes.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
-    // Shortcut: `task::poll::is_plain`: an unbounded task that is not being cancelled pays nothing
-    // for a poll.
+    // Shortcut: `region::poll::is_plain`: an unbounded task that is not being cancelled pays
+    // nothing for a poll.
     // Law: `budget::Budget::begin_poll`.
     // Equal: `a_poll_is_a_plain_one_outside_the_cancel_lane_if_nothing_bounds_the_end` (every
     // word), and an infinite budget is never used up: `crates/kernel/tests/laws/matrices.rs`.
@@ -224,18 +224,18 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
         // Tasks with a clone of the context see how many polls are left.
         footprint::observes();
     }
-    match task.limits().map_or(budget::Poll::Taken, |limits| limits.begin_poll()) {
-        budget::Poll::Taken => {}
+    match task.limits().map_or(limits::Poll::Taken, |limits| limits.begin_poll()) {
+        limits::Poll::Taken => {}
         // Its budget is an allowance for cleanup.
         _ if task.is_finalizer() && task.region.has_stated_time() => {}
         _ if task.is_finalizer() => return May::Never,
-        budget::Poll::Exhausted(what) => {
+        limits::Poll::Exhausted(what) => {
             task.region.exhausted(task, what);
             if !task.is_blocking() {
                 return May::Later;
             }
         }
-        budget::Poll::Overdrawn => {}
+        limits::Poll::Overdrawn => {}
     }
     if task.is_blocking() && task.region.acknowledge(task).is_some() {
         return May::Never;

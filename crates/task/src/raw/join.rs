@@ -7,11 +7,11 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use super::{Header, TaskRef, is_task_waker, memory, task_of};
-use crate::cancel::wakers::Registration;
 use crate::core::Core;
 use crate::footprint::{Object, Part};
-use crate::task::audit::Owner;
-use crate::task::outcome::{Outcome, TaskError};
+use crate::raw::audit::Owner;
+use crate::raw::foreign_wakers::Registration;
+use crate::raw::outcome::{Outcome, TaskError};
 
 /// Set in the word of a boxed waker: both kinds of pointers are even.
 const BOXED: usize = 1;
@@ -97,7 +97,7 @@ impl<T, E> Drop for JoinInner<T, E> {
         let task = unsafe { ManuallyDrop::take(&mut self.task) };
         // Shortcut: the drop of `JoinInner`: of a task whose result was taken, nobody asks whether
         // there is a handle.
-        // Law: `task::cell::word::Word::drop_handle_with`.
+        // Law: `raw::word::Word::drop_handle_with`.
         // Equal: `nobody_asks_for_the_handle_of_a_result_that_was_taken` (every such word, every
         // operation).
         // Worth: 5.0 % of `spawn_await`.

@@ -1,4 +1,4 @@
-//! Tasks as holders of locks.
+//! Tasks as holders of locks, and the tasks that wait for one.
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 use std::collections::HashMap;
@@ -8,21 +8,14 @@ use std::task::Waker;
 #[cfg(not(any(loom, target_family = "wasm")))]
 use crate::holders;
 use crate::holders::Holder;
-use crate::task::cell::{Header, with_task};
-use crate::task::context;
-use crate::task::cx::Cx;
+use crate::raw::poll_context;
+use crate::raw::{Header, with_task};
 
 impl Holder {
-    /// The task of this context.
-    #[inline]
-    pub fn of(cx: &Cx) -> Holder {
-        Holder::of_task(cx.task())
-    }
-
     /// The task that is polled on this thread, if one is.
     #[inline]
     pub fn current() -> Holder {
-        context::with_current(|task| Holder::of_task(task)).unwrap_or(Holder::UNKNOWN)
+        poll_context::with_current(|task| Holder::of_task(task)).unwrap_or(Holder::UNKNOWN)
     }
 
     /// The task of this waker, if it is the task's own.

@@ -19,7 +19,7 @@
 use std::task::Waker;
 
 use crate::core::Core;
-use crate::task::cell::is_task_waker;
+use crate::raw::is_task_waker;
 
 /// Callbacks of which the caller knows the runtime.
 impl Core {
@@ -150,8 +150,8 @@ mod imp {
 
     use crate::core::Core;
     use crate::core::spans;
-    use crate::task::context;
-    use crate::task::outcome::{Panic, message_of};
+    use crate::raw::outcome::{Panic, message_of};
+    use crate::raw::poll_context;
 
     thread_local! {
         /// Panics contained inside a callback that is run for a core, which counts them when the
@@ -239,7 +239,7 @@ mod imp {
         match INSIDE.get() {
             Some(before) => INSIDE.set(Some(before + panics)),
             None => {
-                context::with_current(|task| task.region.core.callbacks_panicked(panics));
+                poll_context::with_current(|task| task.region.core.callbacks_panicked(panics));
             }
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     use std::panic::panic_any;
 
     use super::*;
-    use crate::task::outcome::Panic;
+    use crate::raw::outcome::Panic;
     use crate::test_util::loose_region;
 
     /// Panics when it is dropped, with another one of one less.

@@ -12,11 +12,11 @@ use asx_kernel::budget::Budget;
 
 use super::account::Account;
 use super::{Owner, RegionRefOwner};
+use crate::raw::poll_context::PollContext;
+use crate::raw::{Header, Runnable, TaskAttrs, TaskRef};
 use crate::region::region_ref::{self, RegionRef};
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
-use crate::task::cell::{Header, Runnable, TaskAttrs, TaskRef};
-use crate::task::context::PollContext;
 use crate::test_util::{loose_region, scheduled};
 use crate::{Cancelled, Cx, Task};
 
@@ -178,7 +178,7 @@ fn each_forgery_is_reported() {
     let own = std::env::current_exe().unwrap();
     for (name, _, report) in FORGERIES {
         let mut child = Command::new(&own);
-        child.args(["--exact", "task::audit::tests::each_forgery_is_reported", "--nocapture"]);
+        child.args(["--exact", "raw::audit::tests::each_forgery_is_reported", "--nocapture"]);
         let output = child.env(FORGERY, name).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} went unnoticed");

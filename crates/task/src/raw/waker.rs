@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::{Header, TaskRef};
-use crate::task::audit::Owner;
+use crate::raw::audit::Owner;
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
@@ -61,7 +61,7 @@ unsafe fn wake(data: *const ()) {
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which stays.
     let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data), Owner::Waker) });
-    crate::task::poll::wake(&task);
+    crate::region::poll::wake(&task);
 }
 
 unsafe fn drop_waker(data: *const ()) {

@@ -23,12 +23,12 @@ use std::fmt;
 use std::ptr;
 use std::task::Waker;
 
-use crate::cancel::is_child_waker;
 use crate::core::Core;
-use crate::core::guard;
+use crate::raw::contain_panic;
+use crate::raw::is_child_waker;
+use crate::raw::poll_context;
+use crate::raw::{Header, TaskRef, task_of};
 use crate::spinlock::SpinLock;
-use crate::task::cell::{Header, TaskRef, task_of};
-use crate::task::context;
 
 /// What an operation has left here: nothing, or a waker, its own or one that others left too.
 ///
@@ -111,7 +111,7 @@ impl Registration {
         } else if self.0 == 0 && !cfg!(target_family = "wasm") {
             self.0 = WAITS;
         }
-        context::note_wait(self.address());
+        poll_context::note_wait(self.address());
     }
 
     /// Which operation this is, as long as it is not moved.
@@ -155,7 +155,7 @@ impl Registration {
         let asked = task.word.note_foreign().state().in_cancel_lane();
         // A task that is polled here is polled again for a request that comes meanwhile. A job is
         // not.
-        let here = context::with_current(|current| current.as_ptr() == task.as_ptr());
+        let here = poll_context::with_current(|current| current.as_ptr() == task.as_ptr());
         if asked && (here != Some(true) || task.is_blocking()) {
             notify(task);
         }
@@ -199,7 +199,7 @@ impl Registration {
                     _ => Err(new),
                 });
                 let renewed = if old.is_ok() { Renewed::Yes } else { Renewed::No };
-                guard::drop_waker(old.unwrap_or_else(Some));
+                contain_panic::drop_waker(old.unwrap_or_else(Some));
                 renewed
             }
         }
@@ -216,7 +216,7 @@ impl Registration {
 
     #[inline(never)]
     fn take_back(&mut self) {
-        context::end_wait(self.address());
+        poll_context::end_wait(self.address());
         #[cfg(feature = "lab")]
         if crate::wait_notes::is_on() {
             crate::wait_notes::note_wait_over(self.address());
@@ -227,7 +227,7 @@ impl Registration {
         let (index, at) = self.place();
         self.0 = 0;
         let waker = with_shard(index, |shard| shard.take(at));
-        guard::drop_waker(waker);
+        contain_panic::drop_waker(waker);
     }
 }
 
@@ -340,7 +340,7 @@ fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
     let left = Left { task, waker, told, tickets: 1, before: NIL, after: NIL };
     let put = with_shard(index, |shard| shard.put(left));
     // There is no room for so many: it is polled again until there is.
-    put.map_err(guard::wake_all).ok()
+    put.map_err(contain_panic::wake_all).ok()
 }
 
 /// The task was asked to stop: wakes what it left here that does not know yet.
@@ -359,7 +359,7 @@ pub(crate) fn notify_at(core: &Core, address: usize) {
 /// A part of the task that is polled here was asked to stop: wakes all it left here.
 #[inline]
 pub(crate) fn notify_current() {
-    context::with_current(|task| {
+    poll_context::with_current(|task| {
         if task.word.load().has_foreign() {
             wake(&task.region.core, address(task), true);
         }
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!([count.wakes(), others.wakes()], [1, 1]);
         // The waker has gone; those that wait on share another.
         assert_eq!(Arc::strong_count(&count), 2);
-        context::as_if_polled(cx.task(), 1, || {
+        poll_context::as_if_polled(cx.task(), 1, || {
             tickets[2..].iter_mut().for_each(|registration| registration.wait(cx.task(), &waker));
         });
         assert_eq!(Arc::strong_count(&count), 4, "the last one kept its place");
