@@ -40,7 +40,7 @@ use asx_task::{CancelSafe, Cx};
 ///   none of them can starve the others; the lab tries each of them.
 /// * Since the others are dropped, only futures that lose nothing by it are taken: those that are
 ///   [`CancelSafe`](trait@asx_task::CancelSafe). For anything else there is
-///   [`race`](asx_task::race()), which lets the losers clean up.
+///   `race`, which lets the losers clean up.
 /// * A future that is only borrowed is not dropped, so any future is taken as `&mut future` or as
 ///   `Pin<&mut F>` (`future.as_mut()`, after `std::pin::pin!`): to go on waiting for it later.
 /// * `pattern = future, if condition => handler`: the branch counts only if the condition holds;
