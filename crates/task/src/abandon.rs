@@ -19,7 +19,7 @@ impl Cx {
     /// output, or the cancel.
     ///
     /// A future of another crate does not look whether the task is to stop. A
-    /// [`timeout`](Cx::timeout) around it, a lost [`race`](crate::race()) and a cancel of the task
+    /// [`timeout`](Cx::timeout) around it, a lost `race` and a cancel of the task
     /// wait until it is done by itself. This makes an operation of it, like those of asx: at each
     /// poll, the first included, it looks for a cancel of the task or of the part of it around, and
     /// is woken by one. Then the future is dropped, and the answer is the cancel. Inside a

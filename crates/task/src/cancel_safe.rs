@@ -27,7 +27,7 @@ impl<F: CancelSafe + Unpin + ?Sized> CancelSafe for Box<F> {}
 ///
 /// It is a promise that `future` loses nothing when it is dropped half-way: what a crate says of
 /// its futures, as tokio does for many, under "cancel safety". Nothing checks it. A future that
-/// loses something belongs into [`race`](crate::race()), or is borrowed (`&mut future`), so that it
+/// loses something belongs into `race`, or is borrowed (`&mut future`), so that it
 /// is not dropped.
 ///
 /// [`Cx::abandon_on_cancel`](crate::Cx::abandon_on_cancel) needs the same promise, and also ends
