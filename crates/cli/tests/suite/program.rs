@@ -588,14 +588,14 @@ fn explore_says_that_only_laws_were_checked_and_that_all_runs_were_alike() {
 
 #[test]
 fn explore_by_default_runs_every_schedule_of_a_small_scenario_once() {
-    const README: &str = include_str!("../../../../README.md");
-    let (_, rest) = README.split_once("```toml\n").expect("a scenario");
+    const GUIDE: &str = include_str!("../../../../docs/SCENARIOS.md");
+    let (_, rest) = GUIDE.split_once("```toml\n").expect("a scenario");
     let folder = Folder::new("program-default");
-    let file = folder.join("readme.toml");
+    let file = folder.join("first.toml");
     fs::write(&file, rest.split("```").next().expect("its end")).expect("a file");
     let path = file.to_str().expect("text");
     let out = text(&asx(&["explore", path]).stdout);
-    assert!(out.starts_with("passed readme: 1 run (dfs), every schedule there is, "), "{out}");
+    assert!(out.starts_with("passed first: 1 run (dfs), every schedule there is, "), "{out}");
     assert!(out.contains("1 distinct journal\n") && out.contains("nothing to vary"), "{out}");
     assert!(out.contains("--workers 2") && out.contains("--expect also checks"), "{out}");
     let (report, _) = explored(&file, &["--workers", "2"]);

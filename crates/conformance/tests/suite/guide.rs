@@ -1,4 +1,4 @@
-//! The author's guide says what the code does: its examples run, its tables are complete.
+//! Tests of `docs/SCENARIOS.md`: its examples run, its tables are complete.
 
 use asx_conformance::parse::op_names;
 use asx_conformance::scenario::Scenario;
@@ -7,12 +7,10 @@ use asx_kernel::journal::EventKind;
 use std::sync::Arc;
 
 const GUIDE: &str = include_str!("../../../../docs/SCENARIOS.md");
-const README: &str = include_str!("../../../../README.md");
 const HEAD: &str = "schema = 1\nid = \"fragment\"\ntitle = \"t\"\narea = \"a\"\n";
 
 fn examples() -> Vec<String> {
-    let blocks = |text: &'static str| text.split("```toml\n").skip(1);
-    let blocks = blocks(GUIDE).chain(blocks(README)).filter_map(|rest| rest.split("```").next());
+    let blocks = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let whole = |block: &str| match block.starts_with("schema") {
         true => block.to_owned(),
         false => format!("{HEAD}{block}"),
@@ -33,7 +31,7 @@ fn every_example_runs_as_it_says() {
     assert!(examples.len() >= 6);
     for text in examples {
         let mut scenario = read(&text);
-        // The first example shows where a fingerprint goes, not what it is.
+        // The fingerprint of the second example is a placeholder.
         scenario.expect.fingerprints.clear();
         let report = run_scenario(&mut Model::new(), &Arc::new(scenario));
         let failures: Vec<_> = report.runs.iter().flat_map(|run| &run.failures).collect();
