@@ -48,7 +48,6 @@ use asx_kernel::region::{Duty, Operation, RegionState, RegionWord};
 use asx_kernel::status::Status;
 use asx_kernel::task::{TaskEffect, TaskState};
 
-use crate::core::spans::Span;
 use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
 use crate::error::TOO_FAR;
@@ -60,7 +59,7 @@ use crate::raw::Activity;
 use crate::raw::audit::{HomeBooks, Members, Owner, Seal};
 use crate::raw::foreign_wakers;
 use crate::raw::outcome::Cancelled;
-use crate::raw::{Header, Requested, Runnable, TaskRef};
+use crate::raw::{Header, Requested, Runnable, Span, TaskRef};
 use crate::spinlock::SpinLock;
 use completion_buffer::CompletionBuffer;
 use grace::{Grace, Graces};
@@ -190,7 +189,7 @@ impl Region {
         root.set_cleanup_time(time);
         root.core.region_added();
         root.note(EventKind::RegionOpened { parent: None });
-        root.span.open_region(&root);
+        root.open_span();
         root
     }
 
@@ -286,7 +285,7 @@ impl Region {
             self.core.touch(self.stamp());
         }
         drop(inner);
-        child.span.open_region(&child);
+        child.open_span();
         Ok(child)
     }
 
@@ -353,10 +352,18 @@ impl Region {
         &self.stamp
     }
 
-    /// The region around it.
-    #[cfg(feature = "tracing")]
-    pub(crate) fn parent(&self) -> Option<&Region> {
-        self.parent.as_deref()
+    /// Opens the span of a region that was just opened.
+    #[inline]
+    fn open_span(&self) {
+        #[cfg(feature = "tracing")]
+        {
+            let parent = self.parent.as_deref().map(|parent| (parent.id, &parent.span));
+            self.span.open_region(&self.core.panics, self.id, parent, &self.policy);
+            // Other threads know the region already, and may have closed it.
+            if let Some(outcome) = self.outcome() {
+                self.span.end(outcome);
+            }
+        }
     }
 
     pub(crate) fn region_id(&self) -> RegionId {

@@ -15,7 +15,7 @@ use crate::footprint;
 use crate::handle::Task;
 use crate::raw::limits::Limits;
 use crate::raw::outcome::{Cancelled, TaskError};
-use crate::raw::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, TaskAttrs, UninitTask};
+use crate::raw::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, Span, TaskAttrs, UninitTask};
 use crate::region::Region;
 use crate::region::poll;
 use crate::region::region_ref::RegionRef;
@@ -71,13 +71,7 @@ where
     E: Send + 'static,
 {
     region.precheck(None)?;
-    let plan = Blueprint {
-        region: RegionRef::of(region),
-        id: region.core.next_task(),
-        pin: FREE,
-        attrs: budgeted(region, None, None),
-        at: None,
-    };
+    let plan = blueprint(region, FREE, budgeted(region, None, None), None);
     let fresh = UninitTask::<Pending<Result<T, E>>, T, E>::new(plan);
     let (header, handle) = fresh.with_result(Err(TaskError::Err(error)));
     // SAFETY: the cell was made for these types, and this is its handle.
@@ -96,18 +90,26 @@ where
 
 /// A task that never was: over at once, cancelled for this reason.
 pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> {
-    let (header, handle) = UninitTask::<Pending<Result<T, E>>, T, E>::new(Blueprint {
-        region: RegionRef::of(region),
-        id: region.core.next_task(),
-        pin: FREE,
-        attrs: None,
-        at: None,
-    })
-    .done();
+    let (header, handle) =
+        UninitTask::<Pending<Result<T, E>>, T, E>::new(blueprint(region, FREE, None, None)).done();
     // SAFETY: rule 1 of cells: a new cell's reference for its first entry.
     poll::refuse(unsafe { Runnable::new(header) }, why);
     // SAFETY: the cell was made for these types, and this is its handle.
     Task::new(unsafe { JoinInner::new(handle) })
+}
+
+/// Returns the parts of a new task that do not depend on its future.
+#[inline]
+fn blueprint(
+    region: &Arc<Region>,
+    pin: u16,
+    attrs: Option<Box<TaskAttrs>>,
+    at: Option<&'static Location<'static>>,
+) -> Blueprint {
+    let id = region.core.next_task();
+    let span = Span::of_task(&region.span, &region.core.panics, id, attrs.as_deref());
+    let mark = region.core.mark();
+    Blueprint { region: RegionRef::of(region), id, pin, attrs, at, span, mark }
 }
 
 /// With a task's effective priority, and its limits if it has any.
@@ -159,13 +161,7 @@ where
         None if region.unbounded => plan.attrs,
         own => budgeted(region, own, plan.attrs),
     };
-    let mut fresh = UninitTask::<B, T, E>::new(Blueprint {
-        region: RegionRef::of(region),
-        id: region.core.next_task(),
-        pin: plan.pin,
-        attrs,
-        at: plan.at,
-    });
+    let mut fresh = UninitTask::<B, T, E>::new(blueprint(region, plan.pin, attrs, plan.at));
     let panicked = fresh.fill(|task| body(Cx::of(task)));
     let (header, handle) = fresh.done();
     // SAFETY: the cell was made for these types, and this is its handle.

@@ -64,7 +64,7 @@ const MOST_MODULES: usize = 4;
 const MOST_FILES: usize = 8;
 
 /// Crates with a larger cycle of files. The numbers may only go down.
-const LARGER_CYCLES: &[(&str, usize)] = &[("crates/task/src/lib.rs", 20)];
+const LARGER_CYCLES: &[(&str, usize)] = &[("crates/task/src/lib.rs", 18)];
 
 /// Crates depend only on what is listed, and everything listed is needed.
 pub(super) fn crates(tree: &Tree, findings: &mut Findings) {

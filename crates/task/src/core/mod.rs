@@ -1,5 +1,6 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
+mod callbacks;
 pub(crate) mod coarse;
 mod journal;
 pub(crate) mod latency;
@@ -9,7 +10,6 @@ pub(crate) mod limits;
 mod long_poll;
 pub(crate) mod metrics;
 mod report;
-pub(crate) mod spans;
 pub(crate) mod timer_token;
 pub(crate) mod timers;
 
@@ -30,7 +30,7 @@ use asx_kernel::wheel::WheelConfig;
 
 use crate::prim::{Mutex, lock_unseen};
 use crate::raw::audit::{Registry, Seal};
-use crate::raw::contain_panic;
+use crate::raw::contain_panic::{self, PanicCounter};
 use crate::raw::{Runnable, TaskRef};
 use crate::region::grace::GraceAlarm;
 use crate::region::{InlineMap, Region};
@@ -318,8 +318,8 @@ pub struct Core {
     lost_panics: AtomicU64,
     leaked_obligations: AtomicU64,
     refused_cancels: AtomicU64,
-    #[cfg(not(any(loom, target_family = "wasm")))]
-    callback_panics: AtomicU64,
+    /// Panics of callbacks. Shared with spans, whose subscriber is user code.
+    pub(crate) panics: Arc<PanicCounter>,
     pub(crate) latency: Latency,
     #[cfg(not(any(loom, target_family = "wasm")))]
     long_polls: long_poll::LongPolls,
@@ -378,8 +378,7 @@ impl Core {
             lost_panics: AtomicU64::new(0),
             leaked_obligations: AtomicU64::new(0),
             refused_cancels: AtomicU64::new(0),
-            #[cfg(not(any(loom, target_family = "wasm")))]
-            callback_panics: AtomicU64::new(0),
+            panics: Arc::default(),
             latency: Latency::new(settings.cancel_latency),
             #[cfg(not(any(loom, target_family = "wasm")))]
             long_polls: long_poll::LongPolls::new(settings.long_poll),
@@ -588,10 +587,7 @@ impl Core {
             stale_wakes: self.stale_wakes.load(Relaxed),
             overruns: self.overruns.load(Relaxed),
             lost_panics: self.lost_panics.load(Relaxed),
-            #[cfg(not(any(loom, target_family = "wasm")))]
-            callback_panics: self.callback_panics.load(Relaxed),
-            #[cfg(any(loom, target_family = "wasm"))]
-            callback_panics: 0,
+            callback_panics: self.panics.count(),
             refused_cancels: self.refused_cancels.load(Relaxed),
             unheeded_cancels: self.latency.count(),
             #[cfg(not(any(loom, target_family = "wasm")))]
@@ -662,14 +658,7 @@ impl Core {
 
     /// The future of a task that was refused has panicked when it was dropped.
     pub(crate) fn refused_panicked(&self) {
-        #[cfg(not(any(loom, target_family = "wasm")))]
-        self.callbacks_panicked(1);
-    }
-
-    /// So many panics of callbacks were contained.
-    #[cfg(not(any(loom, target_family = "wasm")))]
-    pub(crate) fn callbacks_panicked(&self, panics: u64) {
-        self.callback_panics.fetch_add(panics, Relaxed);
+        self.panics.add(1);
     }
 }
 

@@ -1,35 +1,58 @@
 //! Containing the panics of user code that runs outside of a poll.
 //!
-//! A poll has a `catch_unwind` of its own: its panic is the outcome of the task. Other callbacks
-//! (wakers, destructors of what the runtime drops, governors) run in the middle of something that
-//! concerns other tasks: a walk over several waiters, the close of a region, the loop of a worker.
-//! Such a callback is called through this module. Its panic ends here: it is counted in
-//! [`Health::callback_panics`](crate::Health), reported to `tracing` where that feature is on (the
-//! panic hook has printed it before), and the caller goes on. `docs/CALLBACKS.md` lists them all.
+//! A poll has a separate `catch_unwind`: its panic is the outcome of the task. Other callbacks
+//! (wakers, destructors of values that the runtime drops, governors) run in the middle of work
+//! that concerns other tasks: a walk over several waiters, the close of a region, the loop of a
+//! worker. They are called through this module. A panic of a callback ends here: it is counted,
+//! reported to `tracing` where that feature is on (the panic hook has printed it before), and the
+//! caller continues. `docs/CALLBACKS.md` lists all callbacks.
 //!
-//! A waker of a task of ours runs no user code, so that it is called directly. (Its last reference
-//! may free a cell and a region; these contain what they drop themselves.)
+//! The waker of a task runs no user code, so it is called directly. Its last reference may free a
+//! cell and a region; these contain the panics of the values they drop.
 //!
-//! Which runtime counts a panic: the one whose core is at hand, else the one whose callback this
-//! happens in, else the one whose task this thread polls. Where there is none of these, as on a
-//! thread of the user's, only the panic hook tells.
+//! A panic is counted by the [`PanicCounter`] of the caller. Without one, the runtime whose
+//! callback this happens in counts it, else the runtime whose task this thread polls. On any other
+//! thread only the panic hook reports it.
 //!
-//! With `panic = "abort"`, as on a page, there is nothing to contain, and nothing is compiled.
+//! With `panic = "abort"`, as on wasm, there is nothing to contain, and nothing is compiled.
 
+#[cfg(not(any(loom, target_family = "wasm")))]
+use std::sync::atomic::AtomicU64;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
-use crate::core::Core;
-use crate::raw::is_task_waker;
+use super::waker::is_task_waker;
 
-/// Callbacks of which the caller knows the runtime.
-impl Core {
-    /// Runs a callback of the user's. `None`: it panicked, which is counted and ends here.
+/// The number of panics that a runtime contained.
+#[derive(Debug, Default)]
+pub(crate) struct PanicCounter {
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    panics: AtomicU64,
+}
+
+impl PanicCounter {
+    /// Returns the number of panics so far; 0 where panics end the process.
+    pub(crate) fn count(&self) -> u64 {
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        return self.panics.load(Relaxed);
+        #[cfg(any(loom, target_family = "wasm"))]
+        0
+    }
+
+    /// Counts `panics` more.
+    pub(crate) fn add(&self, _panics: u64) {
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        self.panics.fetch_add(_panics, Relaxed);
+    }
+
+    /// Runs a callback. Returns `None` if it panicked.
     #[cfg_attr(target_family = "wasm", inline(always))]
-    pub fn contain<R>(&self, callback: impl FnOnce() -> R) -> Option<R> {
+    pub(crate) fn contain<R>(&self, callback: impl FnOnce() -> R) -> Option<R> {
         imp::contain(Some(self), callback)
     }
 
-    /// Wakes whoever it is.
+    /// Wakes and drops a waker.
     #[inline]
     pub(crate) fn wake(&self, waker: Waker) {
         if runs_user_code(&waker) { imp::wake(Some(self), waker) } else { waker.wake() }
@@ -44,39 +67,37 @@ impl Core {
         }
     }
 
-    /// Drops something of the user's.
+    /// Drops a user value.
     #[cfg_attr(target_family = "wasm", inline(always))]
     pub(crate) fn discard<T>(&self, value: T) {
         self.contain(|| drop(value));
     }
 
-    /// Drops the result of a task, which nobody wanted: a panic of its destructor is one that
-    /// nobody is told of.
+    /// Runs a callback. Returns false if it panicked; that panic itself is not counted, a panic of
+    /// its payload is.
     #[cfg_attr(target_family = "wasm", inline(always))]
-    pub(crate) fn drop_result(&self, drop: impl FnOnce()) {
-        if self.contain(|| imp::attempt(drop).is_ok()) != Some(true) {
-            self.lost_panic();
-        }
+    pub(crate) fn attempt(&self, callback: impl FnOnce()) -> bool {
+        self.contain(|| imp::attempt(callback).is_ok()) == Some(true)
     }
 }
 
-/// Runs a callback of the user's. `None`: it panicked, which ends here.
+/// Runs a callback. Returns `None` if it panicked.
 pub fn contain<R>(callback: impl FnOnce() -> R) -> Option<R> {
     imp::contain(None, callback)
 }
 
-/// Wakes whoever it is.
+/// Wakes and drops a waker.
 #[inline]
 pub fn wake(waker: Waker) {
     if runs_user_code(&waker) { imp::wake(None, waker) } else { waker.wake() }
 }
 
-/// Wakes all of them, in order.
+/// Wakes and drops all wakers, in order.
 pub fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(wake);
 }
 
-/// Wakes whoever it is, and keeps the waker.
+/// Wakes a waker and keeps it.
 #[inline]
 pub fn wake_by_ref(waker: &Waker) {
     if runs_user_code(waker) {
@@ -90,17 +111,17 @@ pub fn wake_by_ref(waker: &Waker) {
 #[inline]
 pub fn drop_waker(waker: Option<Waker>) {
     match waker {
-        Some(waker) if runs_user_code(&waker) => drop_other(waker),
+        Some(waker) if runs_user_code(&waker) => drop_foreign(waker),
         _ => {}
     }
 }
 
 #[cold]
-fn drop_other(waker: Waker) {
+fn drop_foreign(waker: Waker) {
     contain(|| drop(waker));
 }
 
-/// Whether a waker may run code of the user's, whose panic is to be contained.
+/// Whether a waker may run user code, whose panic is to be contained.
 #[inline(always)]
 fn runs_user_code(waker: &Waker) -> bool {
     !cfg!(target_family = "wasm") && !is_task_waker(waker)
@@ -110,15 +131,15 @@ fn runs_user_code(waker: &Waker) -> bool {
 mod imp {
     use std::task::Waker;
 
-    use crate::core::Core;
+    use super::PanicCounter;
 
     #[inline(always)]
-    pub(super) fn contain<R>(_: Option<&Core>, callback: impl FnOnce() -> R) -> Option<R> {
+    pub(super) fn contain<R>(_: Option<&PanicCounter>, callback: impl FnOnce() -> R) -> Option<R> {
         Some(callback())
     }
 
     #[inline(always)]
-    pub(super) fn wake(_: Option<&Core>, waker: Waker) {
+    pub(super) fn wake(_: Option<&PanicCounter>, waker: Waker) {
         waker.wake();
     }
 
@@ -134,7 +155,7 @@ pub(crate) use imp::drop_payload;
 #[cfg(all(feature = "lab", not(any(loom, target_family = "wasm"))))]
 pub(crate) use imp::is_inside_callback;
 
-/// Where panics end the process, nobody notes that a callback is run.
+/// Callbacks are not noted where panics end the process.
 #[cfg(all(feature = "lab", any(loom, target_family = "wasm")))]
 pub(crate) fn is_inside_callback() -> bool {
     false
@@ -148,34 +169,36 @@ mod imp {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::task::Waker;
 
-    use crate::core::Core;
-    use crate::core::spans;
+    use super::PanicCounter;
     use crate::raw::outcome::{Panic, message_of};
-    use crate::raw::poll_context;
+    use crate::raw::{poll_context, span};
 
     thread_local! {
-        /// Panics contained inside a callback that is run for a core, which counts them when the
+        /// Panics contained inside a callback that runs for a counter, which adds them when the
         /// callback returns; `None` outside of such a callback.
         static INSIDE: Cell<Option<u64>> = const { Cell::new(None) };
     }
 
-    /// Whether a callback is run for a core on this thread.
+    /// Whether this thread is in a callback that runs for a counter.
     #[cfg(feature = "lab")]
     pub(crate) fn is_inside_callback() -> bool {
         INSIDE.get().is_some()
     }
 
-    pub(super) fn contain<R>(core: Option<&Core>, callback: impl FnOnce() -> R) -> Option<R> {
-        let outer = core.map(|_| INSIDE.replace(Some(0)));
+    pub(super) fn contain<R>(
+        counter: Option<&PanicCounter>,
+        callback: impl FnOnce() -> R,
+    ) -> Option<R> {
+        let outer = counter.map(|_| INSIDE.replace(Some(0)));
         let answer = catch_unwind(AssertUnwindSafe(callback));
         let inside = outer.and_then(|outer| INSIDE.replace(outer)).unwrap_or(0);
         match answer {
             Ok(answer) => {
-                count(core, inside);
+                count(counter, inside);
                 Some(answer)
             }
             Err(payload) => {
-                panicked(core, inside, payload);
+                panicked(counter, inside, payload);
                 None
             }
         }
@@ -183,8 +206,8 @@ mod imp {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn wake(core: Option<&Core>, waker: Waker) {
-        contain(core, || waker.wake());
+    pub(super) fn wake(counter: Option<&PanicCounter>, waker: Waker) {
+        contain(counter, || waker.wake());
     }
 
     pub(super) fn attempt(callback: impl FnOnce()) -> Result<(), Panic> {
@@ -193,18 +216,18 @@ mod imp {
 
     #[cold]
     #[inline(never)]
-    fn panicked(core: Option<&Core>, inside: u64, payload: Box<dyn Any + Send>) {
+    fn panicked(counter: Option<&PanicCounter>, inside: u64, payload: Box<dyn Any + Send>) {
         report(&*payload);
-        count(core, inside + 1 + discard(payload));
+        count(counter, inside + 1 + discard(payload));
     }
 
-    /// Drops what a panic carried, which may panic in turn.
+    /// Drops the payload of a panic, which may panic in turn.
     pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
         count(None, discard(payload));
     }
 
-    /// Drops a payload: how many panics that made. What the second one carries is leaked, as its
-    /// destructor might panic for ever.
+    /// Drops a payload and returns the number of panics that made. The payload of a third panic is
+    /// leaked, as its destructor might panic forever.
     fn discard(payload: Box<dyn Any + Send>) -> u64 {
         let attempt =
             |payload| catch_unwind(AssertUnwindSafe(|| drop::<Box<dyn Any + Send>>(payload)));
@@ -216,30 +239,31 @@ mod imp {
         2
     }
 
-    /// Tells `tracing`, whose subscriber is the user's as well: a panic of that is not reported.
+    /// Reports a panic to `tracing`. The subscriber is user code as well; its panic is not
+    /// reported.
     fn report(payload: &(dyn Any + Send)) {
-        let reported = AssertUnwindSafe(|| spans::callback_panicked(message_of(payload)));
+        let reported = AssertUnwindSafe(|| span::callback_panicked(message_of(payload)));
         if let Err(again) = catch_unwind(reported) {
             mem::forget(again);
         }
     }
 
     #[inline]
-    fn count(core: Option<&Core>, panics: u64) {
+    fn count(counter: Option<&PanicCounter>, panics: u64) {
         if panics > 0 {
-            count_some(core, panics);
+            count_some(counter, panics);
         }
     }
 
     #[cold]
-    fn count_some(core: Option<&Core>, panics: u64) {
-        if let Some(core) = core {
-            return core.callbacks_panicked(panics);
+    fn count_some(counter: Option<&PanicCounter>, panics: u64) {
+        if let Some(counter) = counter {
+            return counter.add(panics);
         }
         match INSIDE.get() {
             Some(before) => INSIDE.set(Some(before + panics)),
             None => {
-                poll_context::with_current(|task| task.region.core.callbacks_panicked(panics));
+                poll_context::with_current(|task| task.region.core.panics.add(panics));
             }
         }
     }

@@ -62,6 +62,7 @@ mod memory;
 pub(crate) mod outcome;
 pub(crate) mod poll_context;
 mod runnable;
+pub(crate) mod span;
 mod stage;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -85,7 +86,6 @@ use asx_kernel::lanes::{Lane, Priority};
 use asx_kernel::outcome::Severity;
 use asx_kernel::time::Time;
 
-use crate::core::spans::Span;
 pub(crate) use crate::dump::Activity;
 use crate::prim::UnsafeCell;
 use crate::region::region_ref::RegionRef;
@@ -101,6 +101,7 @@ use limits::Limits;
 use outcome::{Cancelled, Outcome, Panic, TaskError};
 pub(crate) use runnable::End;
 pub use runnable::{Begun, RunContext, Runnable};
+pub(crate) use span::Span;
 use stage::{Holds, Slot, Stage};
 use wait_word::WaitWord;
 pub use waker::is_task_waker;
@@ -210,6 +211,10 @@ pub(crate) struct Blueprint {
     pub(crate) attrs: Option<Box<TaskAttrs>>,
     /// Where it is spawned, as far as that is known.
     pub(crate) at: Option<&'static Location<'static>>,
+    /// The span of the task.
+    pub(crate) span: Span,
+    /// The [mark](asx_journal::Recorder::mark) of the spawning thread; 0 if nothing is recorded.
+    pub(crate) mark: u16,
 }
 
 /// A cell whose future is not there yet.
@@ -225,15 +230,13 @@ where
 {
     #[inline]
     pub(crate) fn new(plan: Blueprint) -> Self {
-        let span = Span::of_task(&plan);
-        let mark = plan.region.core.mark();
         // A cell with nothing in its stage, made where it stays: large futures need not be moved.
         let cell = memory::allocate::<Cell<F, T, E>>().cast::<Cell<F, T, E>>();
         let at = cell.as_ptr();
         let books = Books::open(&plan, cell.cast(), PhantomData::<F>);
         // References: the region's, the handle's, the first context's, the first entry's.
         let header = Header {
-            word: Word::new(4, SCHEDULED | HANDLE, mark),
+            word: Word::new(4, SCHEDULED | HANDLE, plan.mark),
             vtable: &Vtable {
                 poll: poll::<F, T, E>,
                 finish: finish::<F, T, E>,
@@ -256,7 +259,7 @@ where
             joiner: UnsafeCell::new(JoinWaker::default()),
             wait: AtomicU64::new(WaitWord::born(plan.at).0),
             attrs: plan.attrs,
-            span,
+            span: plan.span,
             wakers: Wakers::NONE,
             books,
         };

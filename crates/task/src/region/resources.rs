@@ -234,7 +234,8 @@ impl Region {
     #[cold]
     fn report_each(&self, leaks: Vec<Leak>) {
         for leak in &leaks {
-            self.span.leaked(leak);
+            let Leak { id, origin, .. } = leak;
+            self.span.leaked(*id, origin.task, origin.name.as_deref(), origin.at);
             self.core.report_leak(self, leak);
         }
     }

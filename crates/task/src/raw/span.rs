@@ -1,19 +1,19 @@
 //! Spans of regions and tasks for `tracing`, and events about their fates: the feature `tracing`.
 //!
-//! A region's span is a child of the span it is opened in (that of a task, or one of the user's in
-//! it), else of its parent region's. A task's span is a child of its region's, and entered for each
-//! poll, on whichever thread. Both are closed, with the outcome recorded, before anybody can see
-//! the end. A subscriber is user code: nothing here is called under a lock, and its panics are
+//! A region's span is a child of the current span where it is opened (the span of a task, or a user
+//! span inside it), else of its parent region's span. A task's span is a child of its region's, and
+//! is entered for each poll, on any thread. Both record the outcome and are closed before the end
+//! is visible. A subscriber is user code: nothing here is called under a lock, and its panics are
 //! [contained](crate::raw::contain_panic), or belong to the task whose span is entered.
 //!
-//! Without the feature all of it is a type without size and functions without content.
+//! Without the feature the type has no size and its functions are empty.
 
 #[cfg(not(feature = "tracing"))]
 pub(crate) use off::Span;
 #[cfg(feature = "tracing")]
 pub(crate) use on::Span;
 
-/// A callback panicked, outside of any poll.
+/// Reports the panic of a callback outside of a poll.
 #[cfg(not(any(loom, target_family = "wasm")))]
 pub(crate) fn callback_panicked(_message: &str) {
     #[cfg(feature = "tracing")]
@@ -22,10 +22,12 @@ pub(crate) fn callback_panicked(_message: &str) {
 
 #[cfg(feature = "tracing")]
 mod on {
+    use std::fmt::Debug;
     use std::panic::Location;
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::Relaxed;
-    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+    use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+    use std::time::Duration;
 
     use asx_kernel::cancel::Reason;
     use asx_kernel::lanes::Priority;
@@ -33,13 +35,8 @@ mod on {
     use tracing::field::Empty;
     use tracing::{Id, debug, error, info_span, trace, warn};
 
-    use crate::core::Core;
-    #[cfg(not(target_family = "wasm"))]
-    use crate::core::latency::Unheeded;
-    use crate::raw::contain_panic;
-    use crate::raw::{Blueprint, Verdict};
-    use crate::region::Region;
-    use crate::region::origin::{Leak, Origin};
+    use crate::raw::contain_panic::PanicCounter;
+    use crate::raw::{TaskAttrs, Verdict};
 
     /// The span of a region or task; empty if nobody is interested.
     #[derive(Default)]
@@ -52,7 +49,7 @@ mod on {
         span: Mutex<Option<tracing::Span>>,
         ended: AtomicBool,
         /// Counts the panics of the subscriber.
-        core: Weak<Core>,
+        panics: Arc<PanicCounter>,
     }
 
     impl Open {
@@ -81,39 +78,42 @@ mod on {
     }
 
     impl Span {
-        fn set(&self, core: &Arc<Core>, span: impl FnOnce() -> tracing::Span) {
+        fn set(&self, panics: &Arc<PanicCounter>, span: impl FnOnce() -> tracing::Span) {
             let set = || {
                 let span = span();
                 let Some(id) = span.id() else { return };
                 let span = Mutex::new(Some(span));
                 let ended = AtomicBool::new(false);
-                let core = Arc::downgrade(core);
-                let _ = self.0.set(Box::new(Open { id, span, ended, core }));
+                let counter = panics.clone();
+                let _ = self.0.set(Box::new(Open { id, span, ended, panics: counter }));
             };
-            core.contain(set);
+            panics.contain(set);
         }
 
         /// Tells the subscriber something.
         fn tell(&self, tell: impl FnOnce()) {
-            match self.0.get().and_then(|open| open.core.upgrade()) {
-                Some(core) => core.contain(tell),
-                None => contain_panic::contain(tell),
-            };
+            if let Some(open) = self.0.get() {
+                open.panics.contain(tell);
+            }
         }
 
         fn id(&self) -> Option<Id> {
             self.0.get().map(|open| open.id.clone())
         }
 
-        /// The span of a task about to be made.
-        pub(crate) fn of_task(plan: &Blueprint) -> Span {
-            let id = plan.id;
-            let parent = plan.region.span.id();
-            let attrs = plan.attrs.as_ref();
+        /// Opens the span of a task that is about to be created in the region with the span
+        /// `parent`.
+        pub(crate) fn of_task(
+            parent: &Span,
+            panics: &Arc<PanicCounter>,
+            id: u64,
+            attrs: Option<&TaskAttrs>,
+        ) -> Span {
+            let parent = parent.id();
             let name = attrs.and_then(|attrs| attrs.name.as_deref());
             let priority = attrs.map_or(Priority::DEFAULT, |attrs| attrs.priority).0;
             let span = Span::default();
-            span.set(&plan.region.core, || {
+            span.set(panics, || {
                 info_span!(
                     target: "asx", parent: parent, "task", id, name, priority, outcome = Empty
                 )
@@ -121,23 +121,23 @@ mod on {
             span
         }
 
-        /// Opens the span of a region that was opened.
-        pub(crate) fn open_region(&self, region: &Region) {
-            self.set(&region.core, || {
+        /// Opens the span of a region; `parent` is the number and the span of the region around it.
+        pub(crate) fn open_region(
+            &self,
+            panics: &Arc<PanicCounter>,
+            id: u64,
+            parent: Option<(u64, &Span)>,
+            policy: &dyn Debug,
+        ) {
+            self.set(panics, || {
                 let around = tracing::Span::current().id();
-                let parent = region.parent();
-                let around = around.or_else(|| parent.and_then(|parent| parent.span.id()));
-                let id = region.id;
-                let parent = parent.map(|parent| parent.id);
+                let around = around.or_else(|| parent.and_then(|(_, span)| span.id()));
+                let parent = parent.map(|(id, _)| id);
                 info_span!(
                     target: "asx", parent: around, "region",
-                    id, parent, policy = ?region.policy, outcome = Empty
+                    id, parent, policy = ?policy, outcome = Empty
                 )
             });
-            // It is known to others already, and may have been closed.
-            if let Some(outcome) = region.outcome() {
-                self.end(outcome);
-            }
         }
 
         /// Runs `f` in the span.
@@ -164,7 +164,7 @@ mod on {
             }
         }
 
-        /// To ask who has ended to stop is nothing worth telling.
+        /// Reports a cancel request, unless the task or region has ended.
         pub(crate) fn cancel_requested(&self, reason: &Reason) {
             if self.0.get().is_some_and(|open| open.ended.load(Relaxed)) {
                 return;
@@ -195,9 +195,8 @@ mod on {
             });
         }
 
-        pub(crate) fn unheeded(&self, unheeded: &Unheeded) {
-            let polls = unheeded.polls;
-            self.tell(|| match unheeded.inside {
+        pub(crate) fn unheeded(&self, polls: u32, inside: Option<Duration>) {
+            self.tell(|| match inside {
                 None => warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"),
                 Some(inside) => {
                     warn!(target: "asx", parent: self.id(), ?inside, "cancel unheeded in one poll");
@@ -228,10 +227,13 @@ mod on {
         }
 
         /// An obligation of the region has leaked.
-        pub(crate) fn leaked(&self, leak: &Leak) {
-            let Leak { id: obligation, origin, .. } = leak;
-            let Origin { task, name, at, .. } = origin;
-            let name = name.as_deref();
+        pub(crate) fn leaked(
+            &self,
+            obligation: Option<u64>,
+            task: Option<u64>,
+            name: Option<&str>,
+            at: &'static Location<'static>,
+        ) {
             self.tell(|| {
                 warn!(
                     target: "asx", parent: self.id(), obligation, task, name, at = %at,
@@ -244,7 +246,7 @@ mod on {
             self.tell(|| debug!(target: "asx", parent: self.id(), "soft stop"));
         }
 
-        /// The time the task was given to end is over.
+        /// The grace period of the task is over.
         pub(crate) fn grace_expired(&self, name: Option<&str>) {
             self.tell(|| warn!(target: "asx", parent: self.id(), name, "grace expired"));
         }
@@ -253,27 +255,31 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
-    #[cfg(not(target_family = "wasm"))]
     use std::panic::Location;
+    use std::sync::Arc;
+    #[cfg(not(target_family = "wasm"))]
+    use std::time::Duration;
 
     use asx_kernel::cancel::Reason;
     use asx_kernel::outcome::Severity;
 
-    #[cfg(not(target_family = "wasm"))]
-    use crate::core::latency::Unheeded;
-    use crate::raw::{Blueprint, Verdict};
-    use crate::region::Region;
-    use crate::region::origin::Leak;
+    use crate::raw::contain_panic::PanicCounter;
+    use crate::raw::{TaskAttrs, Verdict};
 
     #[derive(Default)]
     pub(crate) struct Span(());
 
     const _: () = assert!(size_of::<Span>() == 0);
 
+    type At = &'static Location<'static>;
+    type Attrs<'a> = Option<&'a TaskAttrs>;
+    type Name<'a> = Option<&'a str>;
+    type Panics = Arc<PanicCounter>;
+
     #[rustfmt::skip]
     impl Span {
-        #[inline(always)] pub(crate) fn of_task(_: &Blueprint) -> Span { Span(()) }
-        #[inline(always)] pub(crate) fn open_region(&self, _: &Region) {}
+        #[inline(always)]
+        pub(crate) fn of_task(_: &Span, _: &Panics, _: u64, _: Attrs<'_>) -> Span { Span(()) }
         #[inline(always)] pub(crate) fn within<R>(&self, f: impl FnOnce() -> R) -> R { f() }
         #[inline(always)] pub(crate) fn end(&self, _: Severity) {}
         #[inline(always)] pub(crate) fn cancel_requested(&self, _: &Reason) {}
@@ -281,14 +287,15 @@ mod off {
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
-        #[inline(always)] pub(crate) fn unheeded(&self, _: &Unheeded) {}
+        #[inline(always)] pub(crate) fn unheeded(&self, _: u32, _: Option<Duration>) {}
         #[cfg(not(target_family = "wasm"))]
-        #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: &'static Location<'static>) {}
+        #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: At) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn time_overrun(&self) {}
         #[inline(always)] pub(crate) fn shield_overrun(&self) {}
-        #[inline(always)] pub(crate) fn leaked(&self, _: &Leak) {}
+        #[inline(always)]
+        pub(crate) fn leaked(&self, _: Option<u64>, _: Option<u64>, _: Name<'_>, _: At) {}
         #[inline(always)] pub(crate) fn soft_stop(&self) {}
-        #[inline(always)] pub(crate) fn grace_expired(&self, _: Option<&str>) {}
+        #[inline(always)] pub(crate) fn grace_expired(&self, _: Name<'_>) {}
     }
 }
