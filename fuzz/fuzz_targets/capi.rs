@@ -4,6 +4,7 @@
 
 use asx_capi::channel::*;
 use asx_capi::config::*;
+use asx_capi::cx::asx_checkpoint;
 use asx_capi::journal::asx_journal_digest;
 use asx_capi::obligation::*;
 use asx_capi::region::*;
@@ -124,6 +125,8 @@ impl Model {
             22 => world.drop_receiver(channel)?,
             23 => self.timers.push(world.arm(region, SleepUntil::After(span), Some(other))?),
             24 => drop(world.disarm(timer)),
+            // The library refuses a task that would wait for itself.
+            _ if task == other => return Err(Status::InvalidArgument),
             _ => drop(waits(world.join(task, other))?),
         }
         Ok(())
@@ -133,25 +136,30 @@ impl Model {
 /// The library's side.
 struct Side {
     rt: *mut AsxRuntime,
-    regions: Vec<AsxRegion>,
-    tasks: Vec<AsxTask>,
-    channels: Vec<AsxChannel>,
-    obligations: Vec<AsxObligation>,
-    permits: Vec<AsxPermit>,
-    timers: Vec<AsxTimer>,
+    regions: Vec<AsxRegionId>,
+    tasks: Vec<AsxTaskId>,
+    channels: Vec<AsxChannelId>,
+    obligations: Vec<AsxObligationId>,
+    permits: Vec<AsxSendPermit>,
+    timers: Vec<AsxTimerHandle>,
     /// What the next poll does, what each call of it answered, and what the poll answers.
     script: Vec<Action>,
     answers: Vec<i32>,
     end: i32,
 }
 
-const NO_REGION: AsxRegion = AsxRegion { bits: 1 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_TASK: AsxTask = AsxTask { bits: 2 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_DUTY: AsxObligation = AsxObligation { bits: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_CHANNEL: AsxChannel = AsxChannel { bits: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-const NO_PERMIT: AsxPermit = AsxPermit { bits: 7 << 48 | 9, generation: 1_000_000 };
+const NO_REGION: AsxRegionId = AsxRegionId { bits: 1 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_TASK: AsxTaskId = AsxTaskId { bits: 2 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_DUTY: AsxObligationId =
+    AsxObligationId { bits: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+const NO_CHANNEL: AsxChannelId =
+    AsxChannelId { bits: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
+/// A permit that was never given out.
+fn no_permit(rt: *mut AsxRuntime) -> AsxSendPermit {
+    AsxSendPermit { rt, bits: 7 << 48 | 9, generation: 1_000_000 }
+}
 
-unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i32 {
+unsafe extern "C" fn poll(_: *mut AsxCx, ctx: *mut c_void) -> i32 {
     let side = ctx.cast::<Side>();
     // SAFETY: `ctx` is the side, which outlives the runtime; nothing of it is borrowed while the
     // library runs.
@@ -175,14 +183,20 @@ unsafe fn act(side: *mut Side, Action { code, which, number, forged }: Action) -
     let task = if forged { NO_TASK } else { pick(&side.tasks, b, NO_TASK) };
     let other = pick(&side.tasks, c, NO_TASK);
     let channel = if forged { NO_CHANNEL } else { pick(&side.channels, c, NO_CHANNEL) };
-    let permit = if forged { NO_PERMIT } else { pick(&side.permits, d, NO_PERMIT) };
+    let nobody = no_permit(rt);
+    let mut permit = if forged { nobody } else { pick(&side.permits, d, nobody) };
     let duty = if forged { NO_DUTY } else { pick(&side.obligations, d, NO_DUTY) };
-    let timer = pick(&side.timers, d, AsxTimer { id: 1 << 40, generation: 9 });
+    let timer = pick(&side.timers, d, AsxTimerHandle { id: 1 << 40, generation: 9 });
     let kind = (d % Kind::ALL.len()) as i32;
     let data = (&raw const number).cast::<c_void>();
     let mut value = 0_u64;
     let to = (&raw mut value).cast::<c_void>();
     let tracked = (d % 2) as i32;
+    let mut cx = AsxCx { rt, task };
+    let mut sender = AsxChannelSender { rt, channel };
+    let mut receiver = AsxChannelReceiver { rt, channel };
+    let (cx, permit) = (&raw mut cx, &raw mut permit);
+    let (sender, receiver) = (&raw mut sender, &raw mut receiver);
     // SAFETY: the runtime lives; every pointer is to a local or NULL where that is allowed.
     unsafe {
         match code {
@@ -205,7 +219,7 @@ unsafe fn act(side: *mut Side, Action { code, which, number, forged }: Action) -
             }
             6 => asx_task_wake(rt, task),
             7 => asx_task_cancel(rt, task, kind, null(), null_mut()),
-            8 => asx_task_checkpoint(rt, task),
+            8 => asx_checkpoint(cx),
             9 => {
                 let mut out = NO_DUTY;
                 let status = asx_obligation_reserve(rt, region, &mut out);
@@ -215,36 +229,38 @@ unsafe fn act(side: *mut Side, Action { code, which, number, forged }: Action) -
             11 => asx_obligation_abort(rt, duty),
             12 => {
                 let scope = if d % 2 == 0 { &raw const region } else { null() };
-                let mut out = NO_CHANNEL;
-                let status = asx_channel_create(rt, scope, 1 + b % 3, 8, &mut out);
-                keep(status, &mut side.channels, out)
+                let status = asx_channel_create(rt, scope, 1 + b % 3, 8, sender, receiver);
+                keep(status, &mut side.channels, (*sender).channel)
             }
             13 => {
-                let mut out = NO_PERMIT;
-                let status = asx_channel_reserve(rt, channel, task, tracked, &mut out);
+                let mut out = nobody;
+                let status = match tracked {
+                    0 => asx_channel_reserve(sender, cx, &mut out),
+                    _ => asx_channel_reserve_tracked(sender, cx, &mut out),
+                };
                 keep(status, &mut side.permits, out)
             }
             14 => {
-                let mut out = NO_PERMIT;
-                let status = asx_channel_try_reserve(rt, channel, null(), tracked, &mut out);
+                let mut out = nobody;
+                let status = asx_channel_try_reserve(sender, null(), tracked, &mut out);
                 keep(status, &mut side.permits, out)
             }
-            15 => asx_permit_send(rt, permit, data, 8),
-            16 => asx_permit_abort(rt, permit),
-            17 => asx_permit_drop(rt, permit, null_mut()),
-            18 => asx_channel_try_send(rt, channel, data, 8),
-            19 => asx_channel_evict(rt, channel, data, 8, to, 8, null_mut()),
-            20 => asx_channel_recv(rt, channel, task, to, 8),
-            21 => asx_channel_try_recv(rt, channel, to, 8),
-            22 if d % 2 == 0 => asx_channel_close_sender(rt, channel),
-            22 => asx_channel_close_receiver(rt, channel),
+            15 => asx_send_permit_send(permit, data),
+            16 => asx_send_permit_try_abort(permit),
+            17 => asx_send_permit_drop(permit, null_mut()),
+            18 => asx_channel_try_send(sender, data),
+            19 => asx_channel_evict(sender, data, to, null_mut()),
+            20 => asx_channel_recv(receiver, cx, to),
+            21 => asx_channel_try_recv(receiver, to),
+            22 if d % 2 == 0 => asx_channel_sender_close(sender),
+            22 => asx_channel_receiver_close(receiver),
             23 => {
                 let when = AsxWhen { ns: number, mode: ASX_WHEN_AFTER, reserved: 0 };
                 let mut out = timer;
-                let status = asx_timer_arm(rt, region, when, &other, &mut out);
+                let status = asx_region_timer_arm(rt, region, when, &other, &mut out);
                 keep(status, &mut side.timers, out)
             }
-            24 => asx_timer_cancel(rt, timer, null_mut()),
+            24 => asx_region_timer_cancel(rt, timer, null_mut()),
             _ => {
                 let mut outcome = 0;
                 asx_task_join(rt, task, other, &mut outcome)
@@ -276,9 +292,7 @@ fn step(model: &mut Model, side: *mut Side, ops: &mut Ops<'_>, now: u64) {
         let end = match end {
             ASX_POLL_PENDING => PollEnd::Pending,
             ASX_POLL_READY => PollEnd::Ready,
-            ASX_POLL_FAILED => {
-                PollEnd::Failed(TaskError { status: None, message: "failed".into() })
-            }
+            ASX_POLL_ERROR => PollEnd::Failed(TaskError { status: None, message: "failed".into() }),
             ASX_POLL_CANCELLED => PollEnd::Cancelled,
             _ => PollEnd::Panicked("panicked".into()),
         };
@@ -299,7 +313,7 @@ fn step(model: &mut Model, side: *mut Side, ops: &mut Ops<'_>, now: u64) {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut ops = Ops::new(bytes);
-    let config = AsxConfig::of_profile(ops.below(4) as i32);
+    let config = AsxRuntimeConfig::of_profile(ops.below(4) as i32);
     let mut config = config.expect("there are four profiles");
     config.watchdog_ns = ASX_NONE;
     config.max_steps = ASX_NONE;
@@ -317,6 +331,10 @@ fuzz_target!(|bytes: &[u8]| {
         },
         wheel: asx_kernel::wheel::WheelConfig {
             limit: usize::try_from(config.max_timers).unwrap_or(usize::MAX),
+            ..Default::default()
+        },
+        scheduler: asx_kernel::lanes::SchedulerConfig {
+            tie_break: asx_kernel::lanes::TieBreak::TaskKey,
             ..Default::default()
         },
         forced_cleanup: true,

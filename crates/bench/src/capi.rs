@@ -13,14 +13,14 @@ use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 use asx_capi::channel::{asx_channel_create, asx_channel_try_recv, asx_channel_try_send};
-use asx_capi::config::{ASX_FLAG_NO_JOURNAL, ASX_PROFILE_CORE, AsxConfig};
+use asx_capi::config::{ASX_FLAG_NO_JOURNAL, ASX_PROFILE_CORE, AsxRuntimeConfig};
 use asx_capi::region::asx_region_root;
 use asx_capi::runtime::{asx_run_until_idle, asx_runtime_create, asx_runtime_destroy};
 use asx_capi::task::{asx_task_release, asx_task_spawn, asx_task_wake};
-use asx_capi::timer::{asx_timer_arm, asx_timer_cancel};
+use asx_capi::timer::{asx_region_timer_arm, asx_region_timer_cancel};
 use asx_capi::{
-    ASX_POLL_PENDING, ASX_POLL_READY, ASX_WHEN_AFTER, AsxBody, AsxChannel, AsxRegion, AsxRuntime,
-    AsxTask, AsxTimer, AsxWhen,
+    ASX_POLL_PENDING, ASX_POLL_READY, ASX_WHEN_AFTER, AsxBody, AsxChannelId, AsxChannelReceiver,
+    AsxChannelSender, AsxCx, AsxRegionId, AsxRuntime, AsxTaskId, AsxTimerHandle, AsxWhen,
 };
 use asx_kernel::arena::{Arena, Key};
 use asx_kernel::channel::Channel;
@@ -51,10 +51,10 @@ pub(crate) fn cases() -> Vec<Case> {
     let runs: [Runs; 6] = [
         ("c_spawn", C::spawn, Kernel::spawn),
         ("c_wake", C::wake::<WITH_JOURNAL>, Kernel::wake::<WITH_JOURNAL>),
-        ("c_channel", C::channel::<WITH_JOURNAL>, Kernel::channel::<WITH_JOURNAL>),
+        ("c_channel", C::channel::<WITH_JOURNAL, 8>, Kernel::channel::<WITH_JOURNAL>),
         ("c_timer", C::timer, Kernel::timer),
         ("c_quiet_wake", C::wake::<WITHOUT>, Kernel::wake::<WITHOUT>),
-        ("c_quiet_channel", C::channel::<WITHOUT>, Kernel::channel::<WITHOUT>),
+        ("c_quiet_channel", C::channel::<WITHOUT, 8>, Kernel::channel::<WITHOUT>),
     ];
     let both = |(workload, c, kernel): Runs| {
         [Case::new(workload, "asx", c), Case::new(workload, "kernel", kernel)]
@@ -63,6 +63,10 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("c_quiet_wake", "bare", bare_wake),
         Case::new("c_quiet_channel", "bare", bare_channel),
         Case::new("c_quiet_channel", "copied", Copied::channel),
+        Case::new("c_channel_size", "asx4", C::channel::<WITHOUT, 4>),
+        Case::new("c_channel_size", "asx16", C::channel::<WITHOUT, 16>),
+        Case::new("c_channel_size", "asx64", C::channel::<WITHOUT, 64>),
+        Case::new("c_channel_size", "asx128", C::channel::<WITHOUT, 128>),
     ];
     runs.into_iter().flat_map(both).chain(bare).collect()
 }
@@ -257,22 +261,22 @@ impl Kernel {
 /// The same through the library.
 struct C {
     rt: *mut AsxRuntime,
-    root: AsxRegion,
+    root: AsxRegionId,
 }
 
 /// A poll that answers what its context says.
-unsafe extern "C" fn poll(_: *mut AsxRuntime, _: AsxTask, ctx: *mut c_void) -> i32 {
+unsafe extern "C" fn poll(_: *mut AsxCx, ctx: *mut c_void) -> i32 {
     ctx as usize as i32
 }
 
-const NO_TASK: AsxTask = AsxTask { bits: 0, generation: 0 };
+const NO_TASK: AsxTaskId = AsxTaskId { bits: 0, generation: 0 };
 
 impl C {
     fn new(journal: bool) -> C {
-        let mut own = C { rt: null_mut(), root: AsxRegion { bits: 0, generation: 0 } };
-        let Ok(config) = AsxConfig::of_profile(ASX_PROFILE_CORE) else { return own };
+        let mut own = C { rt: null_mut(), root: AsxRegionId { bits: 0, generation: 0 } };
+        let Ok(config) = AsxRuntimeConfig::of_profile(ASX_PROFILE_CORE) else { return own };
         let flags = if journal { 0 } else { ASX_FLAG_NO_JOURNAL };
-        let config = AsxConfig { max_trace: TRACE as u64, flags, ..config };
+        let config = AsxRuntimeConfig { max_trace: TRACE as u64, flags, ..config };
         // SAFETY: the pointers are to locals; the runtime is destroyed by `drop`.
         unsafe {
             asx_runtime_create(&config, &mut own.rt);
@@ -281,7 +285,7 @@ impl C {
         own
     }
 
-    fn spawn_one(&self, answer: i32) -> AsxTask {
+    fn spawn_one(&self, answer: i32) -> AsxTaskId {
         let ctx = std::ptr::without_provenance_mut(answer as usize);
         let body = AsxBody { poll: Some(poll), ctx, drop: None };
         let mut task = NO_TASK;
@@ -323,23 +327,26 @@ impl C {
         })
     }
 
-    fn channel<const JOURNAL: bool>() -> f64 {
+    fn channel<const JOURNAL: bool, const SIZE: usize>() -> f64 {
         let own = C::new(JOURNAL);
-        let mut channel = AsxChannel { bits: 0, generation: 0 };
-        // SAFETY: the runtime lives; the pointer is to a local.
-        unsafe { asx_channel_create(own.rt, null(), BATCH, 8, &mut channel) };
+        let channel = AsxChannelId { bits: 0, generation: 0 };
+        let mut sender = AsxChannelSender { rt: own.rt, channel };
+        let mut receiver = AsxChannelReceiver { rt: own.rt, channel };
+        // SAFETY: the runtime lives; the pointers are to locals.
+        unsafe { asx_channel_create(own.rt, null(), BATCH, SIZE, &mut sender, &mut receiver) };
         timed(OPS, || {
             for _ in 0..OPS as usize / BATCH {
-                for message in 0..BATCH as u64 {
-                    let data = (&raw const message).cast();
-                    // SAFETY: the runtime lives; eight bytes are there.
-                    unsafe { asx_channel_try_send(own.rt, channel, data, 8) };
+                for message in 0..BATCH {
+                    let data = [message as u8; SIZE];
+                    let data = (&raw const data).cast();
+                    // SAFETY: the runtime lives; an element is there.
+                    unsafe { asx_channel_try_send(&mut sender, data) };
                 }
                 for _ in 0..BATCH {
-                    let mut message = 0_u64;
+                    let mut message = [0_u8; SIZE];
                     let to = (&raw mut message).cast();
-                    // SAFETY: the runtime lives; eight bytes are there.
-                    unsafe { asx_channel_try_recv(own.rt, channel, to, 8) };
+                    // SAFETY: the runtime lives; there is room for an element.
+                    unsafe { asx_channel_try_recv(&mut receiver, to) };
                     black_box(message);
                 }
             }
@@ -351,9 +358,9 @@ impl C {
         let arm = |at: u64| {
             let ns = 1_000_000 + at * 7919 % 100_000_000;
             let when = AsxWhen { ns, mode: ASX_WHEN_AFTER, reserved: 0 };
-            let mut timer = AsxTimer { id: 0, generation: 0 };
+            let mut timer = AsxTimerHandle { id: 0, generation: 0 };
             // SAFETY: the runtime lives; the pointer is to a local.
-            unsafe { asx_timer_arm(own.rt, own.root, when, null(), &mut timer) };
+            unsafe { asx_region_timer_arm(own.rt, own.root, when, null(), &mut timer) };
             timer
         };
         let mut timers: Vec<_> = (0..BATCH as u64).map(arm).collect();
@@ -361,7 +368,7 @@ impl C {
             for op in 0..OPS {
                 let slot = &mut timers[op as usize % BATCH];
                 // SAFETY: the runtime lives.
-                unsafe { asx_timer_cancel(own.rt, *slot, null_mut()) };
+                unsafe { asx_region_timer_cancel(own.rt, *slot, null_mut()) };
                 *slot = arm(op);
             }
         })

@@ -1,37 +1,44 @@
 /*
  * asx: structured concurrency for C. Explicit, bounded, deterministic.
  *
- * A runtime is created from a configuration and stepped by the program; it has no threads, and
- * shares nothing with other runtimes but where memory comes from (asx_set_allocator,
- * ASX_POOLS_MOST). Tasks are callbacks, polled when something has woken them. Every task lives in a
- * region; a region closes when everything inside is over. Cancelling is asking: a task sees it at
- * its next checked call and cleans up. docs/C.md is the guide.
+ * A program creates a runtime from a configuration and steps it. The library has no threads. Tasks
+ * are callbacks, polled when they have been woken. Every task lives in a region; a region closes
+ * when everything inside has ended. Cancellation is cooperative: a task observes it at its next
+ * checked call and cleans up. docs/C.md is the guide.
  *
- * Rules for every function, unless it says otherwise:
- *  - It answers an asx_status; ASX_OK is 0. A refusal changes nothing.
- *  - `rt` is NULL (ASX_INVALID_ARGUMENT) or a living runtime. It is called from the thread that
- *    created the runtime, or was given it (asx_runtime_transfer), or answers
- *    ASX_AFFINITY_VIOLATION. asx_external_wake and asx_thread_number are the exceptions.
- *  - Handles may be anything: a wrong type, or a state the thing cannot have had, is
- *    ASX_INVALID_ARGUMENT, a stale or forged one ASX_STALE_HANDLE. They are numbers of one runtime, and may name another thing in another.
- *  - Where several things are wrong the order is: arguments and types of handles, thread, the place
- *    it is called from, a pool that is used up, staleness, states, limits.
- *  - It may be called from inside a poll callback, but for asx_step, asx_run_until_idle and
- *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator nothing
- *    may be called but asx_external_wake. Both are ASX_REENTRANT, and about the same runtime:
+ * Rules for every function, unless its comment says otherwise:
+ *  - It returns an asx_status; ASX_OK is 0. A refused call has no effect.
+ *  - `rt` is NULL (ASX_E_INVALID_ARGUMENT) or a living runtime. A context, sender, receiver or
+ *    permit names its runtime; all arguments of a call must be of the same one.
+ *  - A runtime is called by its owner: the thread that created it, or was given it by
+ *    asx_runtime_transfer. Other threads get ASX_E_AFFINITY_VIOLATION. Only asx_external_wake and
+ *    asx_thread_number may be called from any thread.
+ *  - A handle may have any value. A wrong type, or a state the object has never been in, is
+ *    ASX_E_INVALID_ARGUMENT; a handle of an object that is gone or never existed is
+ *    ASX_E_STALE_HANDLE. A handle is a pair of numbers of one runtime, and may name another object
+ *    in another runtime.
+ *  - If several things are wrong, the first in this order is reported: arguments and types of
+ *    handles, thread, place of the call, an exhausted pool, staleness, states, limits.
+ *  - It may be called from inside a poll, except asx_step, asx_run_until_idle and
+ *    asx_runtime_destroy. From hooks, drop callbacks and the functions of asx_set_allocator only
+ *    asx_external_wake may be called. Both are ASX_E_REENTRANT, and concern the same runtime:
  *    another one may be used everywhere.
- *  - Callbacks and hooks return. To leave one by longjmp or an exception is forbidden; who has done
- *    so calls asx_runtime_recover before anything else.
- *  - A pointer to a struct that leads with struct_size is good for as many bytes as that says.
- *  - Memory that the allocator does not give ends the process, but for that of pools and channels,
- *    which is ASX_RESOURCE_EXHAUSTED.
- *  - ASX_INTERNAL means that asx itself is broken; every later call answers it too.
+ *  - Callbacks and hooks return. Leaving one by longjmp or an exception is forbidden; a program that
+ *    has done so calls asx_runtime_recover before anything else.
+ *  - A pointer to a struct that begins with struct_size must be valid for that many bytes.
+ *  - If the allocator has no more memory, the call that would need it returns
+ *    ASX_E_RESOURCE_EXHAUSTED and has no effect. The process is never ended for lack of memory.
+ *  - ASX_E_INTERNAL reports a bug in asx. Every later call returns it too.
  *
- * This file is made from crates/capi/src. Do not edit it.
+ * Comments list: Pre, what the caller must ensure; Thread, who may call; Owns, what changes hands;
+ * Answers, every status that the function returns.
+ *
+ * This file is generated from crates/capi/src. Do not edit it.
  */
 #ifndef ASX_H
 #define ASX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,112 +49,115 @@ extern "C" {
 /* A runtime. */
 typedef struct asx_runtime asx_runtime;
 
+/* A timer wheel that needs no runtime. */
+typedef struct asx_timer_wheel asx_timer_wheel;
+
 /* Statuses. */
 /* The operation succeeded. */
 #define ASX_OK 0
 /* The operation would have to wait; the caller is registered. */
-#define ASX_WOULD_BLOCK 100
+#define ASX_E_WOULD_BLOCK 100
 /* The channel holds no message now. */
-#define ASX_EMPTY 101
+#define ASX_E_EMPTY 101
 /* The channel has no free slot, or others are waiting for one. */
-#define ASX_FULL 102
+#define ASX_E_FULL 102
 /* The other side is gone. */
-#define ASX_DISCONNECTED 103
+#define ASX_E_DISCONNECTED 103
 /* The task was asked to stop and has now seen it. */
-#define ASX_CANCELLED 104
+#define ASX_E_CANCELLED 104
 /* An argument is outside its range. */
-#define ASX_INVALID_ARGUMENT 200
+#define ASX_E_INVALID_ARGUMENT 200
 /* The state machine has no such step; nothing changed. */
-#define ASX_INVALID_TRANSITION 201
+#define ASX_E_INVALID_TRANSITION 201
 /* The handle names something that is gone or was never there. */
-#define ASX_STALE_HANDLE 202
+#define ASX_E_STALE_HANDLE 202
 /* A configured limit is reached; nothing changed. */
-#define ASX_RESOURCE_EXHAUSTED 203
+#define ASX_E_RESOURCE_EXHAUSTED 203
 /* The task's deadline, polls or cost allowance is used up. */
-#define ASX_BUDGET_EXHAUSTED 204
+#define ASX_E_BUDGET_EXHAUSTED 204
 /* The runtime was called from inside itself where it must not be. */
-#define ASX_REENTRANT 205
+#define ASX_E_REENTRANT 205
 /* A law was broken inside asx: please report it. */
-#define ASX_INTERNAL 206
+#define ASX_E_INTERNAL 206
 /* The region is closing and admits nothing new. */
-#define ASX_REGION_NOT_OPEN 300
+#define ASX_E_REGION_NOT_OPEN 300
 /* The region is closed; its storage is gone. */
-#define ASX_REGION_CLOSED 301
+#define ASX_E_REGION_CLOSED 301
 /* The open region's admission gate refuses new work. */
-#define ASX_ADMISSION_CLOSED 302
+#define ASX_E_ADMISSION_CLOSED 302
 /* Tasks or child regions still live in the region. */
-#define ASX_INCOMPLETE_CHILDREN 303
+#define ASX_E_INCOMPLETE_CHILDREN 303
 /* The obligation or permit was already committed or aborted. */
-#define ASX_OBLIGATION_ALREADY_RESOLVED 400
+#define ASX_E_OBLIGATION_ALREADY_RESOLVED 400
 /* The obligation was never resolved and is recorded as leaked. */
-#define ASX_OBLIGATION_LEAKED 401
+#define ASX_E_OBLIGATION_LEAKED 401
 /* Obligations are still outstanding in the region. */
-#define ASX_UNRESOLVED_OBLIGATIONS 402
+#define ASX_E_UNRESOLVED_OBLIGATIONS 402
 /* The deadline is further away than timers may be. */
-#define ASX_TIMER_DURATION_EXCEEDED 500
+#define ASX_E_TIMER_DURATION_EXCEEDED 500
 /* Not quiescent: tasks are not completed. */
-#define ASX_TASKS_STILL_ACTIVE 600
+#define ASX_E_TASKS_STILL_ACTIVE 600
 /* Not quiescent: obligations are still reserved. */
-#define ASX_OBLIGATIONS_UNRESOLVED 601
+#define ASX_E_OBLIGATIONS_UNRESOLVED 601
 /* Not quiescent: regions are not closed. */
-#define ASX_REGIONS_NOT_CLOSED 602
+#define ASX_E_REGIONS_NOT_CLOSED 602
 /* Not quiescent: timers are armed. */
-#define ASX_TIMERS_PENDING 603
+#define ASX_E_TIMERS_PENDING 603
 /* Not quiescent: a channel holds messages or permits. */
-#define ASX_CHANNEL_NOT_DRAINED 604
+#define ASX_E_CHANNEL_NOT_DRAINED 604
 /* The witnesses are about different tasks. */
-#define ASX_WITNESS_TASK_MISMATCH 700
+#define ASX_E_WITNESS_TASK_MISMATCH 700
 /* The witnesses are about different regions. */
-#define ASX_WITNESS_REGION_MISMATCH 701
+#define ASX_E_WITNESS_REGION_MISMATCH 701
 /* The witnesses are about different cancel epochs. */
-#define ASX_WITNESS_EPOCH_MISMATCH 702
+#define ASX_E_WITNESS_EPOCH_MISMATCH 702
 /* The cancel phase went backwards. */
-#define ASX_WITNESS_PHASE_REGRESSION 703
+#define ASX_E_WITNESS_PHASE_REGRESSION 703
 /* The cancel reason became less severe. */
-#define ASX_WITNESS_REASON_WEAKENED 704
+#define ASX_E_WITNESS_REASON_WEAKENED 704
 /* The call came from a thread that may not make it. */
-#define ASX_AFFINITY_VIOLATION 800
+#define ASX_E_AFFINITY_VIOLATION 800
 /* The host capability was not granted. */
-#define ASX_CAPABILITY_DENIED 801
+#define ASX_E_CAPABILITY_DENIED 801
 /* Two runs that must be equal were not. */
-#define ASX_DETERMINISM_VIOLATION 802
+#define ASX_E_DETERMINISM_VIOLATION 802
 /* The replayed run took another path than the recorded one. */
-#define ASX_REPLAY_MISMATCH 803
+#define ASX_E_REPLAY_MISMATCH 803
 /* The trace cannot be read. */
-#define ASX_TRACE_MALFORMED 804
+#define ASX_E_TRACE_MALFORMED 804
 /* The trace ends early. */
-#define ASX_TRACE_TRUNCATED 805
+#define ASX_E_TRACE_TRUNCATED 805
 /* The trace has a version this build does not know. */
-#define ASX_TRACE_VERSION 806
+#define ASX_E_TRACE_VERSION 806
 
-/* Where a region stands. */
-#define ASX_REGION_STATE_OPEN 0
-#define ASX_REGION_STATE_CLOSING 1
-#define ASX_REGION_STATE_DRAINING 2
-#define ASX_REGION_STATE_FINALIZING 3
-#define ASX_REGION_STATE_CLOSED 4
+/* The states of a region. */
+#define ASX_REGION_OPEN 0
+#define ASX_REGION_CLOSING 1
+#define ASX_REGION_DRAINING 2
+#define ASX_REGION_FINALIZING 3
+#define ASX_REGION_CLOSED 4
 
-/* Where a task stands. */
-#define ASX_TASK_STATE_CREATED 0
-#define ASX_TASK_STATE_RUNNING 1
-#define ASX_TASK_STATE_CANCEL_REQUESTED 2
-#define ASX_TASK_STATE_CANCELLING 3
-#define ASX_TASK_STATE_FINALIZING 4
-#define ASX_TASK_STATE_COMPLETED 5
+/* The states of a task. */
+#define ASX_TASK_CREATED 0
+#define ASX_TASK_RUNNING 1
+#define ASX_TASK_CANCEL_REQUESTED 2
+#define ASX_TASK_CANCELLING 3
+#define ASX_TASK_FINALIZING 4
+#define ASX_TASK_COMPLETED 5
 
-/* Where an obligation stands. */
-#define ASX_OBLIGATION_STATE_RESERVED 0
-#define ASX_OBLIGATION_STATE_COMMITTED 1
-#define ASX_OBLIGATION_STATE_ABORTED 2
-#define ASX_OBLIGATION_STATE_LEAKED 3
+/* The states of an obligation. */
+#define ASX_OBLIGATION_RESERVED 0
+#define ASX_OBLIGATION_COMMITTED 1
+#define ASX_OBLIGATION_ABORTED 2
+#define ASX_OBLIGATION_LEAKED 3
 
-/* How something ended. */
+/* The outcomes of tasks and regions, by severity. */
 #define ASX_OUTCOME_OK 0
 #define ASX_OUTCOME_ERR 1
 #define ASX_OUTCOME_CANCELLED 2
 #define ASX_OUTCOME_PANICKED 3
 
-/* Why something is cancelled. */
+/* The kinds of cancel: why a task or region is cancelled. */
 #define ASX_CANCEL_USER 0
 #define ASX_CANCEL_TIMEOUT 1
 #define ASX_CANCEL_DEADLINE 2
@@ -156,71 +166,80 @@ typedef struct asx_runtime asx_runtime;
 #define ASX_CANCEL_FAIL_FAST 5
 #define ASX_CANCEL_RACE_LOST 6
 #define ASX_CANCEL_LINKED_EXIT 7
-#define ASX_CANCEL_PARENT_CANCELLED 8
-#define ASX_CANCEL_RESOURCE_UNAVAILABLE 9
+#define ASX_CANCEL_PARENT 8
+#define ASX_CANCEL_RESOURCE 9
 #define ASX_CANCEL_SHUTDOWN 10
 
-/* How far a cancel has come. */
-#define ASX_PHASE_REQUESTED 0
-#define ASX_PHASE_CANCELLING 1
-#define ASX_PHASE_FINALIZING 2
-#define ASX_PHASE_COMPLETED 3
+/* The phases of a cancel. */
+#define ASX_CANCEL_REQUESTED 0
+#define ASX_CANCEL_CANCELLING 1
+#define ASX_CANCEL_FINALIZING 2
+#define ASX_CANCEL_COMPLETED 3
 
-/* Where a runnable task is queued. */
+/* The lanes of the run queue. */
 #define ASX_LANE_CANCEL 0
 #define ASX_LANE_TIMED 1
 #define ASX_LANE_READY 2
 
-/* An answer: 0 is success; see the `ASX_` status constants. */
+/* The result of a call: ASX_OK, which is 0, or one of the ASX_E_ constants. */
 typedef int32_t asx_status;
 
+/* A time in nanoseconds: an instant of a clock, or a span. */
+typedef uint64_t asx_time;
+
+/* The word of a handle, opaque to programs: its type (16 bits), the state in which it was made
+ * (16 bits) and a slot (32 bits). See asx_handle_tag and asx_handle_mask.
+ */
+typedef uint64_t asx_id;
+
+/* One of the cancel kinds, ASX_CANCEL_USER to ASX_CANCEL_SHUTDOWN. */
+typedef int32_t asx_cancel_kind;
+
+/* One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 where there is none. */
+typedef int32_t asx_cancel_phase;
+
+/* One of the channel states, ASX_CHANNEL_OPEN to ASX_CHANNEL_FULLY_CLOSED. */
+typedef int32_t asx_channel_state;
+
 /* Names a region. A forged or stale one is refused. */
-typedef struct asx_region {
+typedef struct asx_region_id {
     /* Type tag, state snapshot, slot. */
-    uint64_t bits;
+    asx_id bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
-} asx_region;
+} asx_region_id;
 
 /* Names a task. */
-typedef struct asx_task {
+typedef struct asx_task_id {
     /* Type tag, state snapshot, slot. */
-    uint64_t bits;
+    asx_id bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
-} asx_task;
+} asx_task_id;
 
 /* Names an obligation. */
-typedef struct asx_obligation {
+typedef struct asx_obligation_id {
     /* Type tag, state snapshot, slot. */
-    uint64_t bits;
+    asx_id bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
-} asx_obligation;
+} asx_obligation_id;
 
 /* Names a channel. */
-typedef struct asx_channel {
+typedef struct asx_channel_id {
     /* Type tag, state snapshot, slot. */
-    uint64_t bits;
+    asx_id bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
-} asx_channel;
-
-/* Names a permit: one reserved slot of a channel, resolved exactly once. */
-typedef struct asx_permit {
-    /* Type tag, slot. */
-    uint64_t bits;
-    /* Which of the slot's tenants. */
-    uint64_t generation;
-} asx_permit;
+} asx_channel_id;
 
 /* Names a witness of a cancel. */
-typedef struct asx_witness {
+typedef struct asx_witness_id {
     /* Type tag, snapshot of the phase, slot. */
-    uint64_t bits;
+    asx_id bits;
     /* Which of the slot's tenants. */
     uint64_t generation;
-} asx_witness;
+} asx_witness_id;
 
 /* A runtime has changed hands. */
 typedef struct asx_transfer {
@@ -260,17 +279,92 @@ typedef struct asx_transfer {
 #define ASX_TAG_PERMIT 7u
 
 /* Names a timer. */
-typedef struct asx_timer {
+typedef struct asx_timer_handle {
     /* Its slot; reused, but never while the timer lives. */
     uint64_t id;
     /* Which registration. */
     uint64_t generation;
-} asx_timer;
+} asx_timer_handle;
 
-/* What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
- * must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
+/* The context of a task: the runtime it lives in, and the task. A poll function gets a pointer to
+ * one, which is valid until it returns; asx_cx_of makes one for any task. Calls on behalf of a
+ * task take it, and refuse one of another runtime or of a task that is gone.
  */
-typedef int32_t (*asx_poll_fn)(asx_runtime *rt, asx_task task, void *ctx);
+typedef struct asx_cx {
+    /* The runtime. */
+    asx_runtime *rt;
+    /* The task. */
+    asx_task_id task;
+} asx_cx;
+
+/* The sending side of a channel. A plain value: copies are the same sender, and
+ * asx_channel_sender_clone adds one.
+ */
+typedef struct asx_channel_sender {
+    /* The runtime the channel is in. */
+    asx_runtime *rt;
+    /* The channel. */
+    asx_channel_id channel;
+} asx_channel_sender;
+
+/* The receiving side of a channel. A plain value: copies are the same receiver. */
+typedef struct asx_channel_receiver {
+    /* The runtime the channel is in. */
+    asx_runtime *rt;
+    /* The channel. */
+    asx_channel_id channel;
+} asx_channel_receiver;
+
+/* A permit: one reserved slot of a channel, resolved exactly once. A plain value: a copy is the
+ * same permit, and using it after the other was resolved is ASX_E_OBLIGATION_ALREADY_RESOLVED.
+ */
+typedef struct asx_send_permit {
+    /* The runtime the channel is in. */
+    asx_runtime *rt;
+    /* Type tag, slot. */
+    asx_id bits;
+    /* Which of the slot's tenants. */
+    uint64_t generation;
+} asx_send_permit;
+
+/* The function of a waker: gets what the waker was made with. */
+typedef void (*asx_wake_fn)(void *data, asx_task_id task);
+
+/* Something to be called when a timer of a wheel has expired; asx_waker_wake calls it. A zeroed
+ * one does nothing. asx_cx_waker makes one that wakes a task.
+ */
+typedef struct asx_waker {
+    /* Called by asx_waker_wake; may be NULL. */
+    asx_wake_fn wake;
+    /* Its first argument. */
+    void *data;
+    /* Its second argument. */
+    asx_task_id task;
+} asx_waker;
+
+/* Returns the time in nanoseconds, which never goes back; ASX_NONE if there is none to give. */
+typedef asx_time (*asx_clock_now_fn)(void *state);
+
+/* Waits until an instant, or shorter. ASX_NONE: until something happens. */
+typedef void (*asx_clock_wait_fn)(void *state, asx_time until);
+
+/* A clock: a table of functions and the pointer they get. asx_clock_virtual makes one whose time
+ * is a variable of the program.
+ */
+typedef struct asx_clock {
+    /* Asked for ASX_NOW; NULL: there is no clock. */
+    asx_clock_now_fn now;
+    /* For the program's own loop, between steps; the library does not call it. May be NULL. */
+    asx_clock_wait_fn wait_until;
+    /* Handed to both. */
+    void *state;
+} asx_clock;
+
+/* Polls a task: what it does, and one of the ASX_POLL_ constants as its result. Like every
+ * callback it must return: to leave it by longjmp or an exception is forbidden
+ * (asx_runtime_recover).
+ */
+typedef int32_t (*asx_poll_fn)(asx_cx *cx, void *ctx);
 
 /* Called once with a context pointer that will not be used again. */
 typedef void (*asx_drop_fn)(void *ctx);
@@ -292,9 +386,9 @@ typedef struct asx_body {
 #define ASX_POLL_READY 1
 
 /* The task is done, with the error set by asx_task_set_error. */
-#define ASX_POLL_FAILED 2
+#define ASX_POLL_ERROR 2
 
-/* The task gave up because a call answered ASX_CANCELLED or ASX_BUDGET_EXHAUSTED. */
+/* The task gave up because a call answered ASX_E_CANCELLED or ASX_E_BUDGET_EXHAUSTED. */
 #define ASX_POLL_CANCELLED 3
 
 /* The task broke: what a panic or an escaped exception is. An unknown answer counts as this. */
@@ -315,7 +409,7 @@ typedef struct asx_body {
 /* When a wait ends. */
 typedef struct asx_when {
     /* Nanoseconds. */
-    uint64_t ns;
+    asx_time ns;
     /* ASX_WHEN_AFTER or ASX_WHEN_AT. */
     int32_t mode;
     /* Zero. */
@@ -325,11 +419,11 @@ typedef struct asx_when {
 /* What a task or region may use. What counts is the tighter of its own and its region's. */
 typedef struct asx_budget {
     /* The instant at which it ends; ASX_NONE for none. */
-    uint64_t deadline;
+    asx_time deadline;
     /* Polls; ASX_NONE for no limit. */
-    uint64_t polls;
+    uint64_t poll_quota;
     /* Cost; ASX_NONE for no limit. */
-    uint64_t cost;
+    uint64_t cost_quota;
 } asx_budget;
 
 /* Children go on when one fails. */
@@ -393,14 +487,14 @@ typedef struct asx_task_options {
 typedef struct asx_region_info {
     /* Set by the caller: sizeof(asx_region_info). */
     uint32_t struct_size;
-    /* One of the ASX_REGION_STATE_ constants. */
+    /* One of the ASX_REGION_ constants. */
     int32_t state;
     /* The fold of its children's outcomes once Closed: ASX_OUTCOME_, or -1. */
     int32_t outcome;
     /* The first failure of a fail-fast region: ASX_OUTCOME_, or -1. */
     int32_t first_cause;
     /* Why it was closed: ASX_CANCEL_, or -1. */
-    int32_t kind;
+    asx_cancel_kind kind;
     /* Links of its chain of causes. */
     uint32_t chain;
     /* Live tasks. */
@@ -419,16 +513,16 @@ typedef struct asx_region_info {
 typedef struct asx_task_info {
     /* Set by the caller: sizeof(asx_task_info). */
     uint32_t struct_size;
-    /* One of the ASX_TASK_STATE_ constants. */
+    /* One of the ASX_TASK_ constants. */
     int32_t state;
     /* How it ended: ASX_OUTCOME_, or -1. */
     int32_t outcome;
     /* The status of the error it ended with, or -1. */
     int32_t error;
     /* Why it is cancelled: ASX_CANCEL_, or -1. */
-    int32_t kind;
-    /* How far the cancel has come: ASX_PHASE_, or -1. */
-    int32_t phase;
+    asx_cancel_kind kind;
+    /* How far the cancel has come: ASX_CANCEL_REQUESTED and so on, or -1. */
+    asx_cancel_phase phase;
     /* The lane it is queued in: ASX_LANE_, or -1. */
     int32_t lane;
     /* Whether it was completed by force. */
@@ -442,7 +536,7 @@ typedef struct asx_task_info {
     /* Its priority. */
     uint32_t priority;
     /* The region it lives in. */
-    asx_region region;
+    asx_region_id region;
     /* Cancels so far: 0 or 1. */
     uint64_t epoch;
     /* Polls begun. */
@@ -460,27 +554,27 @@ typedef struct asx_task_info {
 } asx_task_info;
 
 /* One link of a chain of causes. */
-typedef struct asx_reason {
-    /* Set by the caller: sizeof(asx_reason). */
+typedef struct asx_cancel_reason {
+    /* Set by the caller: sizeof(asx_cancel_reason). */
     uint32_t struct_size;
     /* ASX_CANCEL_. */
-    int32_t kind;
+    asx_cancel_kind kind;
     /* When. */
     uint64_t time;
     /* The region the request was made in. */
-    asx_region region;
+    asx_region_id region;
     /* The task that made it, if `has_task`. */
-    asx_task task;
+    asx_task_id task;
     /* Whether a task made it. */
     int32_t has_task;
     /* Whether deeper causes were cut off below this link. */
     int32_t truncated;
-} asx_reason;
+} asx_cancel_reason;
 
 /* A task that waits to be polled, and its context pointer. */
 typedef struct asx_task_entry {
     /* The task. */
-    asx_task task;
+    asx_task_id task;
     /* The context of what will be polled next. */
     void *ctx;
 } asx_task_entry;
@@ -490,7 +584,7 @@ typedef struct asx_channel_info {
     /* Set by the caller: sizeof(asx_channel_info). */
     uint32_t struct_size;
     /* One of the ASX_CHANNEL_ constants. */
-    int32_t state;
+    asx_channel_state state;
     /* Slots in all. */
     uint64_t capacity;
     /* Committed messages. */
@@ -644,7 +738,7 @@ typedef struct asx_progress {
     /* When something happens by itself next, or ASX_NONE. */
     uint64_t next_deadline;
     /* The task polled last; zero if none was. */
-    asx_task last_task;
+    asx_task_id last_task;
     /* The lane it came from: ASX_LANE_, or -1. */
     int32_t last_lane;
     /* Zero. */
@@ -683,10 +777,12 @@ typedef struct asx_stats {
     uint64_t cleanups_cut;
     /* Tasks completed by force by their watchdog. */
     uint64_t watchdogs_forced;
+    /* Obligations that were leaked, whether or not there is a journal. */
+    uint64_t obligations_leaked;
 } asx_stats;
 
 /* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
- * that call is of answers it ASX_REENTRANT; other runtimes it may use.
+ * that call is of answers it ASX_E_REENTRANT; other runtimes it may use.
  */
 typedef void *(*asx_alloc_fn)(void *hook, size_t size);
 
@@ -739,17 +835,16 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 /* New work is refused. */
 #define ASX_TRACE_REFUSE 1
 
-/* Equals run in the order of their arrival. */
+/* Tasks that are equal by priority or deadline run in the order in which they were queued. */
 #define ASX_TIE_FIFO 0
 
-/* Equals run as the seed says: for exploration. */
+/* Tasks that are equal by priority or deadline run in an order drawn from the seed: for
+ * exploration.
+ */
 #define ASX_TIE_SEEDED 1
 
-/* Equals run in the order of their task ids. */
+/* Tasks that are equal by priority or deadline run in the order of their ids. The default. */
 #define ASX_TIE_TASK_KEY 2
-
-/* Answers the time in nanoseconds; never goes back. */
-typedef uint64_t (*asx_clock_fn)(void *hook);
 
 /* Answers 64 random bits. */
 typedef uint64_t (*asx_entropy_fn)(void *hook);
@@ -771,7 +866,7 @@ typedef struct asx_ghost {
     /* The generation of the handle it was about. */
     uint64_t generation;
     /* The task that was being polled, zero if none. */
-    asx_task task;
+    asx_task_id task;
     /* The function that was called; "asx" in a build without ASX_FEATURE_NAMES. */
     const char *call;
     /* The caller's file as given to asx_set_location, or NULL. */
@@ -786,11 +881,11 @@ typedef struct asx_ghost {
 typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
 
 /* Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_. */
-typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task task, int32_t stage);
+typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task_id task, int32_t stage);
 
-/* How a runtime is set up: filled by asx_config_init, then changed. */
-typedef struct asx_config {
-    /* sizeof(asx_config). */
+/* How a runtime is set up: filled by asx_runtime_config_init, then changed. */
+typedef struct asx_runtime_config {
+    /* sizeof(asx_runtime_config). */
     uint32_t struct_size;
     /* One of the ASX_PROFILE_ constants. */
     int32_t profile;
@@ -820,20 +915,20 @@ typedef struct asx_config {
     uint64_t max_steps;
     /* What happens when the journal is full: ASX_TRACE_. */
     int32_t trace_full;
-    /* How equals are ordered: ASX_TIE_. */
+    /* The order of tasks that are equal by priority or deadline: ASX_TIE_. */
     int32_t tie_break;
     /* Cancel dispatches in a row while other work waits. */
     uint32_t cancel_streak_limit;
     /* ASX_FLAG_. */
     uint32_t flags;
     /* A task not kicked for so long is cancelled; ASX_NONE for no watchdog. */
-    uint64_t watchdog_ns;
+    asx_time watchdog_ns;
     /* Timers at least this far away wait outside the wheel. */
-    uint64_t max_wheel_ns;
+    asx_time max_wheel_ns;
     /* Timers further away than this are refused. */
-    uint64_t max_timer_ns;
+    asx_time max_timer_ns;
     /* Timers that are due within this grid fire together; 0: each at its time. */
-    uint64_t coalesce_ns;
+    asx_time coalesce_ns;
     /* The fewest timers that fire together. */
     uint64_t coalesce_group;
     /* The id of the first timer. */
@@ -847,15 +942,15 @@ typedef struct asx_config {
     /* Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits. */
     uint64_t pool_bytes;
     /* Memory to use for the pool, of `pool_bytes` bytes, aligned to 16, of this runtime alone;
-     * NULL: allocated. How many are enough: asx_config_pool_size.
+     * NULL: allocated. How many are enough: asx_runtime_config_pool_size.
      */
     void *pool_memory;
-    /* Given to each hook. */
+    /* Given to each hook, but not to the clock, which has a pointer of its own. */
     void *hook;
-    /* The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
-     * answers ASX_CAPABILITY_DENIED, and nothing has happened.
+    /* The clock for ASX_NOW; without one, `clock.now` is NULL. If it returns ASX_NONE it has no
+     * time to give: the call answers ASX_E_CAPABILITY_DENIED, and nothing has happened.
      */
-    asx_clock_fn clock;
+    asx_clock clock;
     /* Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none. */
     asx_log_fn log;
     /* Seeds; may be NULL. */
@@ -877,8 +972,8 @@ typedef struct asx_config {
     /* A task that lives so long after its watchdog has cancelled it is completed by force;
      * ASX_NONE: never.
      */
-    uint64_t watchdog_grace_ns;
-} asx_config;
+    asx_time watchdog_grace_ns;
+} asx_runtime_config;
 
 /* Something broke, or was about to. */
 #define ASX_LOG_WARN 1
@@ -986,33 +1081,71 @@ typedef struct asx_error_info {
 #define ASX_CHANNEL_FULLY_CLOSED 3
 
 /* The permit holds a slot. */
-#define ASX_PERMIT_LIVE 0
+#define ASX_SEND_PERMIT_LIVE 0
 
 /* The permit was tracked and dropped. */
-#define ASX_PERMIT_LEAKED 3
+#define ASX_SEND_PERMIT_LEAKED 3
 
 /* The largest element. */
 #define ASX_ELEMENT_MOST ((size_t)1 << 20)
+
+/* The first event in which a run differs from a recorded one. */
+typedef struct asx_replay_info {
+    /* Set by the caller: sizeof(asx_replay_info). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* How many events were compared and found equal. */
+    uint64_t compared;
+    /* Whether the recording has an event there: 1 or 0. */
+    int32_t has_recorded;
+    /* Whether this run has: 1 or 0. */
+    int32_t has_actual;
+    /* The recorded event. */
+    asx_event recorded;
+    /* The event of this run. */
+    asx_event actual;
+} asx_replay_info;
 
 /* What a witness says. */
 typedef struct asx_witness_info {
     /* Set by the caller: sizeof(asx_witness_info). */
     uint32_t struct_size;
-    /* How far the cancel has come: ASX_PHASE_. */
+    /* How far the cancel has come: ASX_CANCEL_. */
     int32_t phase;
     /* Why, as strengthened so far: ASX_CANCEL_. */
     int32_t kind;
     /* Zero. */
     uint32_t reserved;
     /* Whose cancel. */
-    asx_task task;
+    asx_task_id task;
     /* The task's region. */
-    asx_region region;
+    asx_region_id region;
     /* Which cancel of the task: 1. */
     uint64_t epoch;
     /* When it was asked for. */
     uint64_t time;
 } asx_witness_info;
+
+/* How a timer wheel is set up; see ASX_TIMER_WHEEL_CONFIG_INIT. */
+typedef struct asx_timer_wheel_config {
+    /* sizeof(asx_timer_wheel_config). */
+    uint32_t struct_size;
+    /* Zero. */
+    uint32_t reserved;
+    /* The time at which the wheel begins. */
+    asx_time now;
+    /* Armed timers; ASX_NONE for no limit but memory. */
+    uint64_t max_timers;
+    /* Timers at least this far away wait outside the wheel. */
+    asx_time max_wheel_ns;
+    /* Timers further away than this are refused. */
+    asx_time max_timer_ns;
+    /* Timers that are due within this grid expire together; 0: each at its time. */
+    asx_time coalesce_ns;
+    /* The fewest timers that expire together. */
+    uint64_t coalesce_group;
+} asx_timer_wheel_config;
 
 /* ---- Names and the version: no runtime is needed. ---- */
 
@@ -1062,18 +1195,18 @@ const char *asx_value_name(uint64_t number);
 /* Fills a configuration with the defaults of a profile.
  *
  * Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
  */
-asx_status asx_config_init(asx_config *config, size_t struct_size, int32_t profile);
+asx_status asx_runtime_config_init(asx_runtime_config *config, size_t struct_size, int32_t profile);
 
 /* How many bytes a pool needs for the limits of a configuration: what a creation with
  * ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
  *
- * Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
- * Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
- * size that never was, or limits that have no end.
+ * Pre: `config` points to a configuration from asx_runtime_config_init; `out` is writable. Thread:
+ * any. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of
+ * range, a size that never was, or limits that have no end.
  */
-asx_status asx_config_pool_size(const asx_config *config, uint64_t *out);
+asx_status asx_runtime_config_pool_size(const asx_runtime_config *config, uint64_t *out);
 
 /* ---- The runtime. ---- */
 
@@ -1081,22 +1214,22 @@ asx_status asx_config_pool_size(const asx_config *config, uint64_t *out);
  *
  * Pre: both functions keep working until the process ends, on every thread that has a runtime.
  * Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
- * runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
+ * ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set before or after a
+ * runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's allocator.
  */
 asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
 
 /* Creates a runtime. The calling thread is its owner.
  *
- * Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
- * owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
- * configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
+ * Pre: `config` points to a configuration from asx_runtime_config_init. Thread: any; it becomes
+ * the owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+ * configuration must live as long. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value
  * out of range, a size that never was, or a `pool_memory` that another runtime has;
- * ASX_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
+ * ASX_E_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
  * `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
- * asx_config_pool_size tells).
+ * asx_runtime_config_pool_size tells).
  */
-asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
+asx_status asx_runtime_create(const asx_runtime_config *config, asx_runtime **out);
 
 /* Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
  * time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
@@ -1104,8 +1237,8 @@ asx_status asx_runtime_create(const asx_config *config, asx_runtime **out);
  * told to the log hook.
  *
  * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
- * is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
+ * is taken. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
  */
 asx_status asx_runtime_destroy(asx_runtime *rt);
 
@@ -1114,134 +1247,136 @@ asx_status asx_runtime_destroy(asx_runtime *rt);
  *
  * Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
  * current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
- * ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+ * Answers: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
+ * ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
  */
-asx_status asx_step(asx_runtime *rt, uint64_t now, uint64_t max_steps, asx_progress *progress);
+asx_status asx_step(asx_runtime *rt, asx_time now, uint64_t max_steps, asx_progress *progress);
 
 /* Polls until nothing is runnable at the time `now`.
  *
  * Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
- * ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
- * ASX_INVALID_ARGUMENT; ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+ * ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
  */
-asx_status asx_run_until_idle(asx_runtime *rt, uint64_t now, asx_progress *progress);
+asx_status asx_run_until_idle(asx_runtime *rt, asx_time now, asx_progress *progress);
 
 /* Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
  *
  * Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
  * Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
- * happens to; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE for
+ * happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE for
  * one that never was, or whose slot has another tenant.
  */
-asx_status asx_external_wake(asx_runtime *rt, asx_task task);
+asx_status asx_external_wake(asx_runtime *rt, asx_task_id task);
 
 /* The runtime's time.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_now(asx_runtime *rt, uint64_t *out);
+asx_status asx_now(asx_runtime *rt, asx_time *out);
 
 /* Moves the runtime's time without polling anything. A time that has passed changes nothing.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for
- * ASX_NOW; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for
+ * ASX_NOW; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_advance(asx_runtime *rt, uint64_t now);
+asx_status asx_advance(asx_runtime *rt, asx_time now);
 
 /* Lets timers, deadlines, graces and watchdogs that are due have their way, without polling
  * anything.
  *
  * Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_fire_timers(asx_runtime *rt, uint64_t *fired);
 
 /* When something happens by itself next: a timer, a deadline, a grace, a watchdog.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when
- * nothing will; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+ * when nothing will; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_next_deadline(asx_runtime *rt, uint64_t *out);
+asx_status asx_next_deadline(asx_runtime *rt, asx_time *out);
 
 /* What the governor suggests from now on.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
- * mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+ * mode that is none; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_set_governor_mode(asx_runtime *rt, int32_t mode);
 
 /* Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_soft_stop(asx_runtime *rt);
 
-/* Shuts down: a soft stop now, the root closed after `soft_ns`, what still lives completed by
- * force `force_ns` later. Go on stepping until it is quiescent.
+/* Shuts down: a soft stop now, the root closed after `soft_ns`, and what still lives
+ * `force_ns` later completed by force. Each finalizer has `force_ns` again, as with
+ * asx_region_close. Keep stepping until asx_quiescent answers ASX_OK.
  *
- * Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED without memory for one more than the first;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `force_ns` may be ASX_NONE: nothing is forced. Thread: the owner's. Owns: nothing.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
+ * more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_shutdown(asx_runtime *rt, uint64_t soft_ns, uint64_t force_ns);
+asx_status asx_shutdown(asx_runtime *rt, asx_time soft_ns, asx_time force_ns);
 
 /* Whether everything is over; if not, what is still alive.
  *
  * Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_TASKS_STILL_ACTIVE, ASX_OBLIGATIONS_UNRESOLVED,
- * ASX_REGIONS_NOT_CLOSED, ASX_TIMERS_PENDING or ASX_CHANNEL_NOT_DRAINED, the first in this
- * order; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Answers: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
+ * ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
+ * this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
 
 /* The tree of what still lives, as text for people.
  *
  * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
- * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
- * ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when it was cut;
+ * ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
 /* Checks every invariant; a broken one is named in the text, by its id and what was found. As
- * after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
+ * after every ASX_E_INTERNAL nothing can be called then but asx_runtime_destroy.
  *
- * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
- * is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INTERNAL when
+ * one is broken; ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
 /* A number from the runtime's own stream, which the seed decides.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_random(asx_runtime *rt, uint64_t *out);
 
 /* The state of timers, run queues and the scheduler's counters.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
 
 /* The runtime's counters.
  *
  * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
 
 /* Says where the next call is made, for ghost reports: ASX_CALL does.
  *
- * Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `file` is NULL or a text that lives until that call is over, and as long as the runtime
+ * if it reserves an obligation: __FILE__ does. Thread: the owner's. Owns:
+ * nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_set_location(asx_runtime *rt, const char *file, uint32_t line);
 
@@ -1249,55 +1384,56 @@ asx_status asx_set_location(asx_runtime *rt, const char *file, uint32_t line);
  * poll under way ends: the ghost monitors watch that.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
- * too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
- * without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
+ * without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
 
 /* Ends a borrow.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
- * borrow that is not held; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+ * borrow that is not held; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
 
 /* ---- What went wrong. ---- */
 
 /* What was wrong with the last call of this runtime that failed, on the owner's thread: which
- * function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
+ * function, which argument, and why. Answers below ASX_E_INVALID_ARGUMENT, which say how things
  * stand, are no failures. It stays until the next failure; a failure of this call itself, of
  * asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
- * callbacks too. Without a runtime there is asx_config_check.
+ * callbacks too. Without a runtime there is asx_runtime_config_check.
  *
  * Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
- * forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION.
+ * forever. Answers: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_AFFINITY_VIOLATION.
  */
 asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
 
 /* What asx_runtime_create would say of a configuration, without creating anything, and which field
  * is the one that it refuses. Whether there is enough memory is not looked at.
  *
- * Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
- * size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
- * the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
- * asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
- * or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
+ * Pre: `config` points to a configuration from asx_runtime_config_init; `error` is NULL or leads
+ * with its size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept;
+ * texts are the library's and live forever. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for what
+ * asx_runtime_create refuses with it; ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have,
+ * or with ASX_FLAG_STRICT for one that is too small for the limits (asx_runtime_config_pool_size).
  */
-asx_status asx_config_check(const asx_config *config, asx_error_info *error);
+asx_status asx_runtime_config_check(const asx_runtime_config *config, asx_error_info *error);
 
 /* ---- After a callback that did not return. ---- */
 
 /* Says that a callback of this runtime was left by longjmp or an exception and will not return:
- * without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left
+ * without it steps and asx_runtime_destroy answer ASX_E_REENTRANT for ever. A poll that was left
  * ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
- * is not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
- * and asx_runtime_destroy calls nothing and frees nothing but a pool.
+ * is not done. If a function of asx_set_allocator was left, every later call answers
+ * ASX_E_INTERNAL, and asx_runtime_destroy calls nothing and frees nothing but a pool.
  *
  * Pre: no callback and no call of this runtime is under way any more; to call it from inside one
  * is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
- * skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION
- * when no callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
+ * skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+ * ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT for NULL;
+ * ASX_E_AFFINITY_VIOLATION.
  */
 asx_status asx_runtime_recover(asx_runtime *rt);
 
@@ -1306,7 +1442,7 @@ asx_status asx_runtime_recover(asx_runtime *rt);
 /* The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
  *
  * Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
- * ASX_OK; ASX_INVALID_ARGUMENT.
+ * ASX_OK; ASX_E_INVALID_ARGUMENT.
  */
 asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
 
@@ -1316,8 +1452,8 @@ asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
  * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
  * changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
  * owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
- * callback; ASX_INTERNAL.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a
+ * callback; ASX_E_INTERNAL.
  */
 asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *certificate);
 
@@ -1325,9 +1461,9 @@ asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *cert
  * on.
  *
  * Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
- * ASX_OK; ASX_STALE_HANDLE for one of another transfer than the last; ASX_INVALID_ARGUMENT for
- * one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
- * ASX_REENTRANT.
+ * ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last; ASX_E_INVALID_ARGUMENT
+ * for one that was never given; ASX_E_AFFINITY_VIOLATION for who does not own the runtime;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 
@@ -1336,128 +1472,133 @@ asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 /* The root region, which every other is inside of.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_root(asx_runtime *rt, asx_region *out);
+asx_status asx_region_root(asx_runtime *rt, asx_region_id *out);
 
 /* Opens a child region.
  *
  * Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
- * the region belongs to its parent. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the region belongs to its parent. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_open(
     asx_runtime *rt,
-    asx_region parent,
+    asx_region_id parent,
     const asx_region_options *options,
-    asx_region *out);
+    asx_region_id *out);
 
 /* The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_end(asx_runtime *rt, asx_region region);
+asx_status asx_region_end(asx_runtime *rt, asx_region_id region);
 
 /* Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
  *
- * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
- * (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
- * first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
- * the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * `force_ns` is the grace of each round: what still lives that long after the request is
+ * completed by force, then the finalizers run, and each of them has the same time again from
+ * its start. ASX_NONE: nothing is forced. So a close of a region with n finalizers may take up
+ * to n + 1 times `force_ns`.
+ *
+ * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
+ * whether it was the first request. Thread: the owner's. Owns: nothing is kept. Answers:
+ * ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is
+ * no memory for the message, without which it always goes; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_region_close(
     asx_runtime *rt,
-    asx_region region,
-    int32_t kind,
+    asx_region_id region,
+    asx_cancel_kind kind,
     const char *message,
-    uint64_t force_ns,
+    asx_time force_ns,
     int32_t *first);
 
 /* Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_gate(asx_runtime *rt, asx_region region, int32_t open);
+asx_status asx_region_gate(asx_runtime *rt, asx_region_id region, int32_t open);
 
 /* Registers a finalizer: it runs when everything else in the region is over, last in first.
  *
  * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
- * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_defer(asx_runtime *rt, asx_region region, asx_body body);
+asx_status asx_region_defer(asx_runtime *rt, asx_region_id region, asx_body body);
 
 /* Spawns a finalizer task into a region that is finalizing.
  *
  * Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
- * asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED without memory;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * asx_region_defer. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_INVALID_TRANSITION; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_spawn_finalizer(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     asx_body body,
-    asx_task *out);
+    asx_task_id *out);
 
 /* Counts bytes against the memory limit, on behalf of a region, until it closes.
  *
  * Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_use_storage(asx_runtime *rt, asx_region region, size_t bytes);
+asx_status asx_region_use_storage(asx_runtime *rt, asx_region_id region, size_t bytes);
 
 /* Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
  * handles are stale from then on.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not closed, or the root;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_release(asx_runtime *rt, asx_region region);
+asx_status asx_region_release(asx_runtime *rt, asx_region_id region);
 
 /* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
  * the region or one around it is released, or the runtime destroyed; so can its reason.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_outcome(asx_runtime *rt, asx_region region, int32_t *outcome);
+asx_status asx_region_outcome(asx_runtime *rt, asx_region_id region, int32_t *outcome);
 
 /* The state of a region. Not at one whose parent has closed: see asx_region_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_get_info(asx_runtime *rt, asx_region region, asx_region_info *info);
+asx_status asx_region_get_info(asx_runtime *rt, asx_region_id region, asx_region_info *info);
 
 /* The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
  * (asx_region_outcome) included.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_snapshot(asx_runtime *rt, asx_region region, asx_region *out);
+asx_status asx_region_snapshot(asx_runtime *rt, asx_region_id region, asx_region_id *out);
 
 /* A link of the chain of causes of a region's close: 0 is the reason itself.
  *
  * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
  * is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Answers: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+ * cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_reason(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     uint32_t depth,
-    asx_reason *reason,
+    asx_cancel_reason *reason,
     char *text,
     size_t room,
     size_t *size);
@@ -1465,19 +1606,23 @@ asx_status asx_region_reason(
 /* Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_WOULD_BLOCK, and the task is woken when it has closed; ASX_E_CANCELLED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+ * ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_wait(asx_runtime *rt, asx_region region, asx_task task, int32_t *outcome);
+asx_status asx_region_wait(
+    asx_runtime *rt,
+    asx_region_id region,
+    asx_task_id task,
+    int32_t *outcome);
 
 /* What an explicit step of the region to a state would answer. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
- * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_INCOMPLETE_CHILDREN;
- * ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+ * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN;
+ * ASX_E_UNRESOLVED_OBLIGATIONS; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
+asx_status asx_region_check(asx_runtime *rt, asx_region_id region, int32_t state);
 
 /* ---- Memory of regions. ---- */
 
@@ -1489,15 +1634,37 @@ asx_status asx_region_check(asx_runtime *rt, asx_region region, int32_t state);
  *
  * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
  * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED when the
- * memory limit, the pool or the allocator has no more; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED
+ * when the memory limit, the pool or the allocator has no more; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_region_alloc(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     size_t size,
     size_t align,
     void **out);
+
+/* ---- Inside a poll. ---- */
+
+/* Checks whether the task is cancelled, and acknowledges the cancel if so: the task is to
+ * clean up from then on, within the allowance of the cancel.
+ *
+ * Pre: `cx` is what the poll function got, or asx_cx_of made. Thread: the owner's. Owns:
+ * nothing. Answers: ASX_OK when the task is not cancelled, or shielded; ASX_E_CANCELLED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ */
+asx_status asx_checkpoint(asx_cx *cx);
+
+/* Returns whether the task is cancelled, and acknowledges the cancel if so, as asx_checkpoint
+ * does. A call that asx_checkpoint would refuse returns true, so that a loop around it ends;
+ * asx_last_error says why, as of asx_checkpoint.
+ *
+ * Pre: as asx_checkpoint. Thread: the owner's. Owns: nothing. Answers: false when the task is not
+ * cancelled, or shielded; true.
+ */
+bool asx_is_cancelled(asx_cx *cx);
 
 /* ---- Tasks. ---- */
 
@@ -1505,86 +1672,87 @@ asx_status asx_region_alloc(
  *
  * Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
  * Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
- * stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_spawn(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     asx_body body,
     const asx_task_options *options,
-    asx_task *out);
+    asx_task_id *out);
 
 /* Records a task that failed to start: it is over at once, with an error.
  *
- * Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
- * 4096 bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
- * asx_task_spawn.
+ * Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
+ * belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes; `out` is
+ * writable. Thread: the owner's. Owns: nothing is kept. Answers: as asx_task_spawn.
  */
 asx_status asx_task_spawn_failed(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     int32_t status,
     const char *message,
-    asx_task *out);
+    asx_task_id *out);
 
 /* Wakes a task. A wake for one that is over is journaled and does nothing.
  *
- * Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers:
- * ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when its queue is
- * full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers: ASX_OK;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when its queue is full;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_wake(asx_runtime *rt, asx_task task);
+asx_status asx_task_wake(asx_runtime *rt, asx_task_id task);
 
 /* Asks a task to stop. It sees that at its next checked call; later requests strengthen.
  *
  * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
  * whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
- * kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
- * the cancel queue is full, or there is no memory for the message; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
+ * when the cancel queue is full, or there is no memory for the message;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_cancel(
     asx_runtime *rt,
-    asx_task task,
-    int32_t kind,
+    asx_task_id task,
+    asx_cancel_kind kind,
     const char *message,
     int32_t *first);
 
 /* The state of a task. Not at one whose region is stale: see asx_task_outcome.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_get_info(asx_runtime *rt, asx_task task, asx_task_info *info);
+asx_status asx_task_get_info(asx_runtime *rt, asx_task_id task, asx_task_info *info);
 
 /* The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
  * (asx_task_outcome) included.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_snapshot(asx_runtime *rt, asx_task task, asx_task *out);
+asx_status asx_task_snapshot(asx_runtime *rt, asx_task_id task, asx_task_id *out);
 
 /* How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
  * the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
  *
  * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_outcome(asx_runtime *rt, asx_task task, int32_t *outcome);
+asx_status asx_task_outcome(asx_runtime *rt, asx_task_id task, int32_t *outcome);
 
 /* A text of a task: ASX_TEXT_.
  *
  * Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
- * owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
- * cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it
+ * was cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_task_get_text(
     asx_runtime *rt,
-    asx_task task,
+    asx_task_id task,
     int32_t which,
     char *text,
     size_t room,
@@ -1592,15 +1760,15 @@ asx_status asx_task_get_text(
 
 /* A link of the chain of causes of a task's cancel: 0 is the reason itself.
  *
- * Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
- * when there is no such link; ASX_FULL when the message was cut; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+ * when there is no such link; ASX_E_FULL when the message was cut; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_reason(
     asx_runtime *rt,
-    asx_task task,
+    asx_task_id task,
     uint32_t depth,
-    asx_reason *reason,
+    asx_cancel_reason *reason,
     char *text,
     size_t room,
     size_t *size);
@@ -1608,64 +1776,56 @@ asx_status asx_task_reason(
 /* The tasks that wait to be polled, with their context pointers, by slot.
  *
  * Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
- * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when some were left out;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when some were left out;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_list(asx_runtime *rt, asx_task_entry *entries, size_t room, size_t *count);
 
 /* The task that is being polled.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
- * outside a poll; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+ * outside a poll; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_current(asx_runtime *rt, asx_task *out);
+asx_status asx_task_current(asx_runtime *rt, asx_task_id *out);
 
-/* Looks whether the task was asked to stop. If so it has now seen it, and is to clean up.
- *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_CANCELLED;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
- */
-asx_status asx_task_checkpoint(asx_runtime *rt, asx_task task);
-
-/* As asx_task_checkpoint, with the answer in `*out`.
+/* As asx_is_cancelled, with the answer in `*out` and a status.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task task, int32_t *out);
+asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task_id task, int32_t *out);
 
 /* Acknowledges a cancel: the task has seen it. Once more is no error.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
- * there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_TRANSITION
+ * when there is nothing to acknowledge; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_acknowledge(asx_runtime *rt, asx_task task);
+asx_status asx_task_acknowledge(asx_runtime *rt, asx_task_id task);
 
 /* Until the matching asx_task_unshield the task sees no cancel.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_shield(asx_runtime *rt, asx_task task);
+asx_status asx_task_shield(asx_runtime *rt, asx_task_id task);
 
 /* Ends the innermost shield.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION without a shield; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION without a shield; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_task_unshield(asx_runtime *rt, asx_task task);
+asx_status asx_task_unshield(asx_runtime *rt, asx_task_id task);
 
 /* Spends cost from the task's budget.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_BUDGET_EXHAUSTED, with
- * nothing spent and the cancel begun; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_INVALID_TRANSITION when it is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with
+ * nothing spent and the cancel begun; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
+asx_status asx_task_spend(asx_runtime *rt, asx_task_id task, uint64_t cost);
 
 /* Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
  * first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
@@ -1673,57 +1833,63 @@ asx_status asx_task_spend(asx_runtime *rt, asx_task task, uint64_t cost);
  * with the task), and asx_stats counts them.
  *
  * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
- * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over; ASX_RESOURCE_EXHAUSTED;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_push_cleanup(asx_runtime *rt, asx_task task, asx_body body);
+asx_status asx_task_push_cleanup(asx_runtime *rt, asx_task_id task, asx_body body);
 
 /* Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
- * ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
+ * ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_sleep(asx_runtime *rt, asx_task task, asx_when when, asx_timer *out);
+asx_status asx_task_sleep(asx_runtime *rt, asx_task_id task, asx_when when, asx_timer_handle *out);
 
 /* Whether a sleep is over.
  *
  * Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_WOULD_BLOCK, and the task is woken when it is; ASX_CANCELLED; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_sleep_over(asx_runtime *rt, asx_task task, asx_timer timer);
+asx_status asx_task_sleep_over(asx_runtime *rt, asx_task_id task, asx_timer_handle timer);
 
 /* Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
  *
- * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
- * ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `target` is not the task itself; `outcome` is writable. Thread: the owner's. Owns:
+ * nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
+ * ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ * the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_task_join(asx_runtime *rt, asx_task task, asx_task target, int32_t *outcome);
+asx_status asx_task_join(asx_runtime *rt, asx_task_id task, asx_task_id target, int32_t *outcome);
 
 /* Waits for the soft stop, on behalf of a task.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
- * task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED without memory;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the
+ * task is woken when it begins; ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED without memory;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_stopping(asx_runtime *rt, asx_task task);
+asx_status asx_task_stopping(asx_runtime *rt, asx_task_id task);
 
-/* Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
+/* Sets the error for ASX_POLL_ERROR, or the message for ASX_POLL_PANICKED, of the poll that
  * is under way.
  *
- * Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
- * 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
- * ASX_RESOURCE_EXHAUSTED without memory for it; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
+ * belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes. Thread: the
+ * owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_INVALID_TRANSITION when this task is not being polled; ASX_E_RESOURCE_EXHAUSTED
+ * without memory for it; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, const char *message);
+asx_status asx_task_set_error(
+    asx_runtime *rt,
+    asx_task_id task,
+    int32_t status,
+    const char *message);
 
 /* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
  * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
@@ -1731,329 +1897,450 @@ asx_status asx_task_set_error(asx_runtime *rt, asx_task task, int32_t status, co
  * stack runs for as long again. The watchdog hook is told of both. One that has run out stays
  * as it is.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
- * without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED
+ * without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_set_watchdog(
     asx_runtime *rt,
-    asx_task task,
+    asx_task_id task,
     uint64_t span_ns,
     uint64_t grace_ns);
 
 /* Shows that the task is alive: its watchdog starts again.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_task_kick_watchdog(asx_runtime *rt, asx_task task);
+asx_status asx_task_kick_watchdog(asx_runtime *rt, asx_task_id task);
 
 /* Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not over; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_task_release(asx_runtime *rt, asx_task task);
+asx_status asx_task_release(asx_runtime *rt, asx_task_id task);
 
 /* What an explicit step of the task to a state would answer. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
- * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+ * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_task_check(asx_runtime *rt, asx_task task, int32_t state);
+asx_status asx_task_check(asx_runtime *rt, asx_task_id task, int32_t state);
 
 /* ---- Obligations. ---- */
 
 /* Reserves an obligation in an open region.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the caller is to commit or abort it.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
- * ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ * ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_obligation_reserve(asx_runtime *rt, asx_region region, asx_obligation *out);
+asx_status asx_obligation_reserve(asx_runtime *rt, asx_region_id region, asx_obligation_id *out);
 
 /* Keeps an obligation.
  *
  * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: ASX_OK;
- * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_REGION_CLOSED;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_REGION_CLOSED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_obligation_commit(asx_runtime *rt, asx_obligation obligation);
+asx_status asx_obligation_commit(asx_runtime *rt, asx_obligation_id obligation);
 
 /* Gives an obligation up.
  *
  * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: as
  * asx_obligation_commit.
  */
-asx_status asx_obligation_abort(asx_runtime *rt, asx_obligation obligation);
+asx_status asx_obligation_abort(asx_runtime *rt, asx_obligation_id obligation);
 
-/* Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers
+/* Where an obligation stands: ASX_OBLIGATION_. A resolved one is forgotten, and answers
  * that it is.
  *
  * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_obligation_state(asx_runtime *rt, asx_obligation obligation, int32_t *state);
+asx_status asx_obligation_state(asx_runtime *rt, asx_obligation_id obligation, int32_t *state);
 
 /* What an explicit step of the obligation to a state would answer. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
- * state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION;
- * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+ * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
+ * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_obligation_check(asx_runtime *rt, asx_obligation obligation, int32_t state);
+asx_status asx_obligation_check(asx_runtime *rt, asx_obligation_id obligation, int32_t state);
 
 /* ---- Channels and permits. ---- */
 
-/* Creates a channel with one sender: of a region, or free-standing.
+/* Creates a channel with one sender and one receiver: of a region, or free-standing.
  *
  * Pre: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at most
- * ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
- * closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
- * ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
- * them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_ELEMENT_MOST; `sender` and `receiver` are writable. Thread: the owner's. Owns: a
+ * region's channel is closed with it; a free-standing one is the caller's to close and
+ * release. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ * ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
+ * elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_create(
     asx_runtime *rt,
-    const asx_region *region,
+    const asx_region_id *region,
     size_t capacity,
     size_t element_size,
-    asx_channel *out);
+    asx_channel_sender *sender,
+    asx_channel_receiver *receiver);
 
-/* Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
- * obligation of the task's region: if that does not admit it, the task's turn has passed.
+/* Reserves a slot on behalf of a task, which waits in line if it must. Checked in this order:
+ * a cancel of the task, the receiver, the line, the capacity.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
- * task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
- * its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
- * the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `cx` is of the sender's runtime; `out` is writable. Thread: the owner's. Owns: the
+ * permit is the task's to resolve; the task's end aborts it. Answers: ASX_OK;
+ * ASX_E_WOULD_BLOCK, and the task is woken when it is its turn; ASX_E_CANCELLED, and nothing
+ * has changed; ASX_E_DISCONNECTED when the receiver is gone; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ * ASX_E_INVALID_TRANSITION when the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_reserve(
-    asx_runtime *rt,
-    asx_channel channel,
-    asx_task task,
-    int32_t tracked,
-    asx_permit *out);
+asx_status asx_channel_reserve(asx_channel_sender *sender, asx_cx *cx, asx_send_permit *out);
 
-/* Reserves a slot if one is free and nobody waits.
+/* Reserves a slot as asx_channel_reserve does, with a permit that is also an obligation of the
+ * task's region: if it is dropped without being resolved it is recorded as leaked. If the
+ * region does not admit the obligation, the task's turn has passed.
  *
- * Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
- * asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
- * ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
- * ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
- * the holder is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: as asx_channel_reserve. Thread: the owner's. Owns: the permit is the task's to resolve;
+ * the task's end aborts it. Answers: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN;
+ * ASX_E_ADMISSION_CLOSED.
+ */
+asx_status asx_channel_reserve_tracked(
+    asx_channel_sender *sender,
+    asx_cx *cx,
+    asx_send_permit *out);
+
+/* Reserves a slot if one is free and no sender waits. Not a check for a cancel.
+ *
+ * Pre: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
+ * obligation; `out` is writable. Thread: the owner's. Owns: as asx_channel_reserve; without a
+ * holder the permit is the caller's to resolve. Answers: ASX_OK; ASX_E_FULL;
+ * ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_REGION_NOT_OPEN;
+ * ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_channel_try_reserve(
-    asx_runtime *rt,
-    asx_channel channel,
-    const asx_task *holder,
+    asx_channel_sender *sender,
+    const asx_task_id *holder,
     int32_t tracked,
-    asx_permit *out);
+    asx_send_permit *out);
 
-/* Fills a permit's slot. ASX_OK and ASX_DISCONNECTED use the permit up; others change nothing.
+/* Puts a message into a permit's slot. ASX_OK and ASX_E_DISCONNECTED use the permit up; other
+ * answers change nothing.
  *
- * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
- * Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
- * the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED;
- * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
+ * Thread: the owner's. Owns: the message is copied; the permit is resolved. Answers: ASX_OK;
+ * ASX_E_DISCONNECTED when the receiver is gone; ASX_E_OBLIGATION_ALREADY_RESOLVED;
+ * ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_permit_send(asx_runtime *rt, asx_permit permit, const void *data, size_t size);
+asx_status asx_send_permit_send(asx_send_permit *permit, const void *value);
 
-/* Gives a permit's slot back.
+/* Gives a permit's slot back, as asx_send_permit_abort does, and answers whether that was
+ * possible.
  *
  * Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: ASX_OK;
- * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_INVALID_ARGUMENT;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_permit_abort(asx_runtime *rt, asx_permit permit);
+asx_status asx_send_permit_try_abort(asx_send_permit *permit);
 
-/* Lets a permit go without resolving it: an abort, or a leak if it is tracked.
+/* Drops a permit without resolving it: an abort, or a leak if it is tracked.
  *
  * Pre: `leaked` is NULL or writable: whether an obligation leaked. Thread: the owner's. Owns:
- * the permit is gone. Answers: as asx_permit_abort.
+ * the permit is gone. Answers: as asx_send_permit_try_abort.
  */
-asx_status asx_permit_drop(asx_runtime *rt, asx_permit permit, int32_t *leaked);
+asx_status asx_send_permit_drop(asx_send_permit *permit, int32_t *leaked);
 
-/* Where a permit stands: ASX_PERMIT_LIVE or ASX_PERMIT_LEAKED. A resolved one is forgotten,
- * and answers that it is.
+/* The state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved one is
+ * forgotten, and the call answers so.
  *
  * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_permit_state(asx_runtime *rt, asx_permit permit, int32_t *state);
+asx_status asx_send_permit_state(asx_send_permit *permit, int32_t *state);
 
-/* Sends if there is room and nobody waits.
+/* Sends if there is room and no sender waits.
  *
- * Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
- * Owns: the element is copied. Answers: ASX_OK; ASX_FULL; ASX_DISCONNECTED;
- * ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there
- * is no memory for one message more, with a pool never; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
+ * Thread: the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_FULL;
+ * ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
+ * when there is no memory for one message more, with a pool never; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_channel_try_send(
-    asx_runtime *rt,
-    asx_channel channel,
-    const void *data,
-    size_t size);
+asx_status asx_channel_try_send(asx_channel_sender *sender, const void *value);
 
-/* Sends, making room by evicting the oldest message if need be.
+/* Sends at once: into a free slot even if senders wait, else in the place of the oldest
+ * message.
  *
- * Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
- * element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
- * whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
- * ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
- * size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED as asx_channel_try_send;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `value` as for asx_channel_try_send; `old` is NULL or has as many writable bytes as the
+ * channel's elements, for the message that had to go; `evicted` is NULL or writable: whether
+ * there was one. Thread: the owner's. Owns: messages are copied. Answers: ASX_OK; ASX_E_FULL
+ * when there are permits only; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_RESOURCE_EXHAUSTED as asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_evict(
-    asx_runtime *rt,
-    asx_channel channel,
-    const void *data,
-    size_t size,
+    asx_channel_sender *sender,
+    const void *value,
     void *old,
-    size_t old_size,
     int32_t *evicted);
 
-/* Receives on behalf of a task, which waits if there is nothing.
+/* Receives on behalf of a task, which waits if there is nothing. A cancel of the task is
+ * checked first.
  *
- * Pre: `data` has `size` writable bytes, the channel's element size. Thread: the owner's.
- * Owns: the element is copied. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when
- * there is something; ASX_CANCELLED; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
- * ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
- * without memory for a wait; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `cx` is of the receiver's runtime; `out` has as many writable bytes as the channel's
+ * elements; NULL if that is 0. Thread: the owner's. Owns: the message is copied. Answers:
+ * ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something; ASX_E_CANCELLED,
+ * and nothing was received; ASX_E_DISCONNECTED when there is no message and no sender;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+ * ASX_E_RESOURCE_EXHAUSTED without memory for a wait; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_channel_recv(
-    asx_runtime *rt,
-    asx_channel channel,
-    asx_task task,
-    void *data,
-    size_t size);
+asx_status asx_channel_recv(asx_channel_receiver *receiver, asx_cx *cx, void *out);
 
-/* Receives if there is a message.
+/* Receives if there is a message. Not a check for a cancel.
  *
- * Pre: as asx_channel_recv. Thread: the owner's. Owns: the element is copied. Answers:
- * ASX_OK; ASX_EMPTY; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
- * ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` has as many writable bytes as the channel's elements; NULL if that is 0. Thread:
+ * the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_try_recv(asx_runtime *rt, asx_channel channel, void *data, size_t size);
+asx_status asx_channel_try_recv(asx_channel_receiver *receiver, void *out);
 
 /* Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
  *
  * Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
- * ASX_REENTRANT.
+ * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_channel_abandon(
     asx_runtime *rt,
-    asx_channel channel,
-    asx_task task,
+    asx_channel_id channel,
+    asx_task_id task,
     int32_t *waited);
 
-/* One more sender.
+/* Adds a sender to the channel.
  *
- * Pre: none. Thread: the owner's. Owns: one more to be closed. Answers: ASX_OK;
- * ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable, and may be `sender` itself. Thread: the owner's. Owns: one more
+ * sender to be closed. Answers: ASX_OK; ASX_E_DISCONNECTED once the last is closed;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_add_sender(asx_runtime *rt, asx_channel channel);
+asx_status asx_channel_sender_clone(asx_channel_sender *sender, asx_channel_sender *out);
 
-/* One sender fewer. After the last, the receiver drains what is queued.
+/* Closes a sender. After the last, the receiver gets what is queued, then ASX_E_DISCONNECTED.
  *
  * Pre: none. Thread: the owner's. Owns: the sender is gone. Answers: ASX_OK;
- * ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_close_sender(asx_runtime *rt, asx_channel channel);
+asx_status asx_channel_sender_close(asx_channel_sender *sender);
 
-/* The receiver goes: unread messages are dropped, waiting senders woken.
+/* Closes the receiver: messages in the queue are dropped, waiting senders are woken.
  *
  * Pre: none. Thread: the owner's. Owns: the receiver is gone. Answers: ASX_OK;
- * ASX_DISCONNECTED when it is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_close_receiver(asx_runtime *rt, asx_channel channel);
+asx_status asx_channel_receiver_close(asx_channel_receiver *receiver);
 
 /* Frees the slot of a fully closed channel; its handle is stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: the channel is gone. Answers: ASX_OK;
- * ASX_INVALID_TRANSITION when a side is open; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_release(asx_runtime *rt, asx_channel channel);
+asx_status asx_channel_release(asx_runtime *rt, asx_channel_id channel);
 
 /* The state of a channel.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_channel_get_info(asx_runtime *rt, asx_channel channel, asx_channel_info *info);
+asx_status asx_channel_get_info(asx_runtime *rt, asx_channel_id channel, asx_channel_info *info);
+
+/* Gives a permit's slot back. A call that is refused changes nothing; asx_last_error says why, as
+ * of asx_send_permit_try_abort, which answers a status.
+ *
+ * Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: nothing.
+ */
+void asx_send_permit_abort(asx_send_permit *permit);
 
 /* ---- Timers of regions. ---- */
 
 /* Arms a timer of a region, which may wake a task.
  *
  * Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
- * the region's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
- * ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * the region's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ * ASX_E_REGION_NOT_OPEN; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_timer_arm(
+asx_status asx_region_timer_arm(
     asx_runtime *rt,
-    asx_region region,
+    asx_region_id region,
     asx_when when,
-    const asx_task *wakes,
-    asx_timer *out);
+    const asx_task_id *wakes,
+    asx_timer_handle *out);
 
 /* Cancels a timer. One that is over, or never was, is no error: nothing happens.
  *
  * Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_timer_cancel(asx_runtime *rt, asx_timer timer, int32_t *cancelled);
+asx_status asx_region_timer_cancel(asx_runtime *rt, asx_timer_handle timer, int32_t *cancelled);
 
 /* Arms a new timer in place of an old one. If that is refused the old one stays; an old one
  * that is over is no hindrance.
  *
- * Pre: as asx_timer_arm. Thread: the owner's. Owns: as asx_timer_arm. Answers: as
- * asx_timer_arm.
+ * Pre: as asx_region_timer_arm. Thread: the owner's. Owns: as asx_region_timer_arm. Answers:
+ * as asx_region_timer_arm.
  */
-asx_status asx_timer_update(
+asx_status asx_region_timer_update(
     asx_runtime *rt,
-    asx_timer old,
-    asx_region region,
+    asx_timer_handle old,
+    asx_region_id region,
     asx_when when,
-    const asx_task *wakes,
-    asx_timer *out);
+    const asx_task_id *wakes,
+    asx_timer_handle *out);
 
 /* The state of a timer. One that is over is ASX_TIMER_GONE.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_timer_get_info(asx_runtime *rt, asx_timer timer, asx_timer_info *info);
+asx_status asx_region_timer_get_info(asx_runtime *rt, asx_timer_handle timer, asx_timer_info *info);
+
+/* ---- Timer wheels: no runtime is needed. ---- */
+
+/* Creates a timer wheel, which needs no runtime. Its functions may be called from any thread, and
+ * from inside polls and hooks, but not by two threads at once, and not by the functions of
+ * asx_set_allocator.
+ *
+ * Pre: `config` is NULL or leads with its size; NULL: the time is 0, and timers are up to 7 days
+ * away; `out` is writable. Thread: any. Owns: `*out` is the caller's until
+ * asx_timer_wheel_destroy. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED
+ * without memory.
+ */
+asx_status asx_timer_wheel_create(const asx_timer_wheel_config *config, asx_timer_wheel **out);
+
+/* Destroys a timer wheel. Its timers are gone, and their wakers are not called.
+ *
+ * Pre: `wheel` is not used afterwards. Thread: any. Owns: `wheel` is taken. Answers: ASX_OK;
+ * ASX_E_INVALID_ARGUMENT for NULL; ASX_E_REENTRANT from the functions of asx_set_allocator.
+ */
+asx_status asx_timer_wheel_destroy(asx_timer_wheel *wheel);
+
+/* Registers a timer. A deadline that has passed is accepted, and due at once.
+ *
+ * Pre: `out` is writable. Thread: any, one at a time. Owns: `waker.data` stays the caller's, and
+ * must live until the timer is cancelled or collected. Answers: ASX_OK;
+ * ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED when the limit is reached, or without
+ * memory; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+ */
+asx_status asx_timer_try_register(
+    asx_timer_wheel *wheel,
+    asx_time deadline,
+    asx_waker waker,
+    asx_timer_handle *out);
+
+/* Registers a timer as asx_timer_try_register does. When that is refused `*out` is set to a handle
+ * that names no timer, so that it may be given to asx_timer_cancel and asx_timer_update whatever
+ * the answer was; asx_timer_try_register leaves `*out` as it is.
+ *
+ * Pre: as asx_timer_try_register. Thread: any, one at a time. Owns: as asx_timer_try_register.
+ * Answers: as asx_timer_try_register.
+ */
+asx_status asx_timer_register(
+    asx_timer_wheel *wheel,
+    asx_time deadline,
+    asx_waker waker,
+    asx_timer_handle *out);
+
+/* Moves the wheel's time to `now` and takes up to `max` timers that are due, in the order of
+ * (deadline, registration): their wakers are written, and not called. The rest stay due and come
+ * first in the next call. A time that has passed counts as the wheel's current time.
+ *
+ * Pre: `out` has room for `max` wakers. Thread: any, one at a time. Owns: the wakers are the
+ * caller's. Answers: how many were written; 0 for NULL, or from the functions of
+ * asx_set_allocator.
+ */
+size_t asx_timer_collect_expired(asx_timer_wheel *wheel, asx_time now, asx_waker *out, size_t max);
+
+/* Cancels a timer: its waker is forgotten.
+ *
+ * Pre: `timer` is readable. Thread: any, one at a time. Owns: the waker's data is the caller's
+ * again. Answers: true if the timer was armed; false for one that has expired, was cancelled or
+ * never was, and for NULL.
+ */
+bool asx_timer_cancel(asx_timer_wheel *wheel, const asx_timer_handle *timer);
+
+/* Registers a timer in place of an old one, which is cancelled if it is still armed. When that is
+ * refused the old timer stays as it is. asx_timer_try_update answers why.
+ *
+ * Pre: `old` is readable. Thread: any, one at a time. Owns: as asx_timer_try_register. Answers:
+ * the handle of the new timer; when it is refused a copy of `*old`, or a handle that names no
+ * timer for NULL.
+ */
+asx_timer_handle asx_timer_update(
+    asx_timer_wheel *wheel,
+    const asx_timer_handle *old,
+    asx_time deadline,
+    asx_waker waker);
+
+/* Registers a timer in place of an old one as asx_timer_update does, and answers a status.
+ *
+ * Pre: `old` is readable; `out` is writable, and may be `old`. Thread: any, one at a time. Owns:
+ * as asx_timer_try_register. Answers: as asx_timer_try_register.
+ */
+asx_status asx_timer_try_update(
+    asx_timer_wheel *wheel,
+    const asx_timer_handle *old,
+    asx_time deadline,
+    asx_waker waker,
+    asx_timer_handle *out);
+
+/* The deadline of the earliest armed timer.
+ *
+ * Pre: `out` is writable. Thread: any, one at a time. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+ * when no timer is armed; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+ */
+asx_status asx_timer_wheel_next_deadline(asx_timer_wheel *wheel, asx_time *out);
+
+/* The number of armed timers.
+ *
+ * Pre: none. Thread: any, one at a time. Owns: nothing. Answers: how many; 0 for NULL.
+ */
+size_t asx_timer_wheel_len(asx_timer_wheel *wheel);
+
+/* The function behind the wakers that asx_cx_waker makes: wakes the task, from any thread.
+ *
+ * Pre: `runtime` is a living runtime. Thread: any. Owns: nothing. Answers: nothing; a wake that
+ * asx_external_wake refuses is dropped.
+ */
+void asx_wake_task(void *runtime, asx_task_id task);
 
 /* ---- The journal. ---- */
 
 /* How much was recorded, and how much can be read.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_get_info(asx_runtime *rt, asx_journal_info *info);
 
 /* The digest of every event recorded so far. Takes as long as events are retained.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
- * ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_INVALID_ARGUMENT;
- * ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+ * with ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 
@@ -2061,7 +2348,7 @@ asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
  *
  * Pre: `events` has room for `room` of them; `count` is writable: how many were read. Thread:
  * the owner's. Owns: nothing. Answers: ASX_OK, also when none was left;
- * ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_read(
     asx_runtime *rt,
@@ -2073,56 +2360,92 @@ asx_status asx_journal_read(
 /* A retained event as a line of text.
  *
  * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the line's length.
- * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is no such event;
- * ASX_FULL when it was cut; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is no such
+ * event; ASX_E_FULL when it was cut; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
 asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t room, size_t *size);
+
+/* ---- Comparing a run with a recorded one. ---- */
+
+/* Compares the run so far with a recorded one: all events from number `from` on.
+ *
+ * `recorded` are events that asx_journal_read gave in an earlier run, without a gap. Keep the
+ * number in `*next` and pass it as `from` the next time: then each event is compared once. Ask
+ * again before more events are recorded than the journal keeps (`max_trace`). `ended` is
+ * nonzero if the run is over: then recorded events that it lacks are a difference.
+ *
+ * Pre: `recorded` has `count` events, NULL if that is 0; `next` is writable: the number of the
+ * first event that was not compared; `info` is NULL or leads with its size: it is written when
+ * there is a difference. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK when the
+ * runs are equal so far; ASX_E_REPLAY_MISMATCH at the first event that differs;
+ * ASX_E_TRACE_TRUNCATED when an event to be compared was not retained, or `recorded` begins
+ * after it; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
+ */
+asx_status asx_replay_compare(
+    asx_runtime *rt,
+    const asx_event *recorded,
+    size_t count,
+    uint64_t from,
+    int32_t ended,
+    uint64_t *next,
+    asx_replay_info *info);
+
+/* Compares the digest of the run so far with that of another run: for a check without a trace.
+ *
+ * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK when they are equal;
+ * ASX_E_DETERMINISM_VIOLATION; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT;
+ * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ */
+asx_status asx_replay_check_digest(asx_runtime *rt, uint64_t recorded);
 
 /* ---- Witnesses of a cancel. ---- */
 
 /* A witness of how far the task's cancel has come: taken now, and not changed later.
  *
  * Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
- * asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when four for each of
- * `max_tasks` were not released, or a pool is used up; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * asx_witness_release. Answers: ASX_OK; ASX_E_EMPTY when the task was not cancelled;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of
+ * `max_tasks` were not released, or a pool is used up; ASX_E_AFFINITY_VIOLATION;
+ * ASX_E_REENTRANT.
  */
-asx_status asx_task_witness(asx_runtime *rt, asx_task task, asx_witness *out);
+asx_status asx_task_witness(asx_runtime *rt, asx_task_id task, asx_witness_id *out);
 
 /* What a witness says.
  *
  * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_witness_get_info(asx_runtime *rt, asx_witness witness, asx_witness_info *info);
+asx_status asx_witness_get_info(asx_runtime *rt, asx_witness_id witness, asx_witness_info *info);
 
 /* Whether a witness may follow another.
  *
  * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_WITNESS_TASK_MISMATCH, ASX_WITNESS_REGION_MISMATCH, ASX_WITNESS_EPOCH_MISMATCH,
- * ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH, ASX_E_WITNESS_EPOCH_MISMATCH,
+ * ASX_E_WITNESS_PHASE_REGRESSION or ASX_E_WITNESS_REASON_WEAKENED, the first in this order;
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_witness_validate(asx_runtime *rt, asx_witness witness, asx_witness next);
+asx_status asx_witness_validate(asx_runtime *rt, asx_witness_id witness, asx_witness_id next);
 
 /* Whether a statement that came from elsewhere, a log or another process, may follow a
  * witness. Nothing of it is looked up.
  *
  * Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
- * asx_witness_validate; ASX_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+ * asx_witness_validate; ASX_E_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
  */
-asx_status asx_witness_check(asx_runtime *rt, asx_witness witness, const asx_witness_info *next);
+asx_status asx_witness_check(asx_runtime *rt, asx_witness_id witness, const asx_witness_info *next);
 
 /* Gives a witness back; its handle is stale from then on.
  *
  * Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
- * ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+ * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
-asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
+asx_status asx_witness_release(asx_runtime *rt, asx_witness_id witness);
 
-/* ---- Conveniences. ---- */
+/* ---- Helpers, compiled into the caller. ---- */
 
-/* Options with nothing special. */
+/* Default options. */
 #define ASX_REGION_OPTIONS_INIT                                                                    \
     { (uint32_t)sizeof(asx_region_options), ASX_POLICY_COLLECT_ALL, ASX_NONE,                      \
       { ASX_NONE, ASX_NONE, ASX_NONE }, 0, 0 }
@@ -2130,8 +2453,60 @@ asx_status asx_witness_release(asx_runtime *rt, asx_witness witness);
     { (uint32_t)sizeof(asx_task_options), ASX_PRIORITY_DEFAULT,                                    \
       { ASX_NONE, ASX_NONE, ASX_NONE }, ASX_NONE, ASX_TASK_DEFAULT_WATCHDOG, 0, ASX_NONE }
 
-/* So many nanoseconds from now. */
-static inline asx_when asx_after(uint64_t ns)
+#define ASX_TIMER_WHEEL_CONFIG_INIT                                                                \
+    { (uint32_t)sizeof(asx_timer_wheel_config), 0, 0, ASX_NONE, UINT64_C(86400000000000),          \
+      UINT64_C(604800000000000), 0, 0 }
+
+/* The context of a task. */
+static inline asx_cx asx_cx_of(asx_runtime *rt, asx_task_id task)
+{
+    asx_cx cx;
+    cx.rt = rt;
+    cx.task = task;
+    return cx;
+}
+
+/* A waker that wakes the context's task, by asx_external_wake. */
+static inline asx_waker asx_cx_waker(const asx_cx *cx)
+{
+    asx_waker waker;
+    waker.wake = asx_wake_task;
+    waker.data = cx->rt;
+    waker.task = cx->task;
+    return waker;
+}
+
+/* Calls a waker. */
+static inline void asx_waker_wake(asx_waker waker)
+{
+    if (waker.wake != NULL)
+        waker.wake(waker.data, waker.task);
+}
+
+/* The functions of a virtual clock. */
+static inline asx_time asx_clock_virtual_now(void *state)
+{
+    return *(const asx_time *)state;
+}
+static inline void asx_clock_virtual_wait_until(void *state, asx_time until)
+{
+    asx_time *now = (asx_time *)state;
+    if (until != ASX_NONE && until > *now)
+        *now = until;
+}
+
+/* A virtual clock: its time is `*now`, which the program moves. Waiting moves it at once. */
+static inline asx_clock asx_clock_virtual(asx_time *now)
+{
+    asx_clock clock;
+    clock.now = asx_clock_virtual_now;
+    clock.wait_until = asx_clock_virtual_wait_until;
+    clock.state = now;
+    return clock;
+}
+
+/* A time that many nanoseconds from now. */
+static inline asx_when asx_after(asx_time ns)
 {
     asx_when when;
     when.ns = ns;
@@ -2140,16 +2515,16 @@ static inline asx_when asx_after(uint64_t ns)
     return when;
 }
 
-/* At an instant of the runtime's clock. */
-static inline asx_when asx_at(uint64_t ns)
+/* An instant of the runtime's clock. */
+static inline asx_when asx_at(asx_time ns)
 {
     asx_when when = asx_after(ns);
     when.mode = ASX_WHEN_AT;
     return when;
 }
 
-/* What is in the bits of a handle: its type, ASX_TAG_. */
-static inline uint32_t asx_handle_tag(uint64_t bits)
+/* The type in the bits of a handle: ASX_TAG_. */
+static inline uint32_t asx_handle_tag(asx_id bits)
 {
     return (uint32_t)(bits >> 48);
 }
@@ -2157,24 +2532,24 @@ static inline uint32_t asx_handle_tag(uint64_t bits)
 /* The bit of a state or phase in a mask. */
 #define ASX_MASK(state) (1u << (state))
 
-/* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_STATE_..) and so on. */
-static inline uint32_t asx_handle_mask(uint64_t bits)
+/* The state in which the handle was made: one bit, ASX_MASK(ASX_TASK_RUNNING) and so on. */
+static inline uint32_t asx_handle_mask(asx_id bits)
 {
     return (uint32_t)(bits >> 32) & 0xFFFFu;
 }
 
-/* Whether that state is among these. What it says may be old: the call itself knows better. */
-static inline int asx_handle_allows(uint64_t bits, uint32_t masks)
+/* Whether that state is among these. It is a snapshot; calls check the current state. */
+static inline int asx_handle_allows(asx_id bits, uint32_t masks)
 {
     return (asx_handle_mask(bits) & masks) != 0;
 }
 
-/* Whether two handles name the same thing: the state they carry does not count. */
-static inline int asx_same_task(asx_task one, asx_task other)
+/* Whether two handles name the same object; their states are not compared. */
+static inline int asx_same_task(asx_task_id one, asx_task_id other)
 {
     return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
-static inline int asx_same_region(asx_region one, asx_region other)
+static inline int asx_same_region(asx_region_id one, asx_region_id other)
 {
     return (uint32_t)one.bits == (uint32_t)other.bits && one.generation == other.generation;
 }
@@ -2190,11 +2565,10 @@ static inline asx_body asx_poll_with(asx_poll_fn poll, void *ctx)
 }
 
 /*
- * Calls a function that takes more than the runtime and says where, for ghost reports:
- * ASX_CALL(asx_task_wake, rt, task). `rt` is evaluated twice.
+ * Makes a call and records the source position for ghost reports and leak reports:
+ * ASX_CALL(rt, asx_task_wake(rt, task)).
  */
-#define ASX_CALL(function, rt, ...)                                                                \
-    (asx_set_location((rt), __FILE__, __LINE__), function((rt), __VA_ARGS__))
+#define ASX_CALL(rt, call) (asx_set_location((rt), __FILE__, __LINE__), (call))
 
 #ifdef __cplusplus
 }

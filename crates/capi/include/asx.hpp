@@ -39,15 +39,17 @@ inline void check(asx_status status)
 // What a task gets when it is polled.
 class context {
 public:
-    context(asx_runtime *rt, asx_task task) : rt_(rt), task_(task) {}
-    asx_runtime *rt() const noexcept { return rt_; }
-    asx_task task() const noexcept { return task_; }
-    asx_status checkpoint() { return asx_task_checkpoint(rt_, task_); }
-    asx_status wake() { return asx_task_wake(rt_, task_); }
+    explicit context(asx_cx *cx) : cx_(cx) {}
+    asx_cx *raw() const noexcept { return cx_; }
+    asx_runtime *rt() const noexcept { return cx_->rt; }
+    asx_task_id task() const noexcept { return cx_->task; }
+    asx_status checkpoint() { return asx_checkpoint(cx_); }
+    bool is_cancelled() { return asx_is_cancelled(cx_); }
+    asx_status wake() { return asx_task_wake(cx_->rt, cx_->task); }
+    asx_waker waker() const { return asx_cx_waker(cx_); }
 
 private:
-    asx_runtime *rt_;
-    asx_task task_;
+    asx_cx *cx_;
 };
 
 namespace detail {
@@ -55,10 +57,10 @@ namespace detail {
 template <class F> struct boxed {
     std::unique_ptr<F> callable;
 
-    static int32_t poll(asx_runtime *rt, asx_task task, void *ctx)
+    static int32_t poll(asx_cx *cx, void *ctx)
     {
         boxed *self = static_cast<boxed *>(ctx);
-        int32_t answer = call(*self->callable, rt, task);
+        int32_t answer = call(*self->callable, cx);
         // Here what it owns may still call the runtime; in the drop callback it may not.
         if (answer != ASX_POLL_PENDING)
             self->callable.reset();
@@ -67,12 +69,12 @@ template <class F> struct boxed {
     static void drop(void *ctx) { delete static_cast<boxed *>(ctx); }
 
 private:
-    static int32_t call(F &callable, asx_runtime *rt, asx_task task)
+    static int32_t call(F &callable, asx_cx *raw)
     {
         const char *why = "an exception";
         std::string text;
         try {
-            context cx(rt, task);
+            context cx(raw);
             return callable(cx);
         } catch (const std::exception &thrown) {
             try {
@@ -82,7 +84,7 @@ private:
             }
         } catch (...) {
         }
-        asx_task_set_error(rt, task, -1, why);
+        asx_task_set_error(raw->rt, raw->task, -1, why);
         return ASX_POLL_PANICKED;
     }
 };
@@ -105,66 +107,67 @@ template <class F, class Offer> asx_status give(F &&f, Offer offer)
 // A reserved slot of a channel of T: filled once, or given back.
 template <class T> class permit {
 public:
-    permit(asx_runtime *rt, asx_permit raw) : rt_(rt), raw_(raw) {}
-    permit(permit &&other) noexcept : rt_(other.rt_), raw_(other.raw_) { other.rt_ = nullptr; }
+    explicit permit(asx_send_permit raw) : raw_(raw), held_(true) {}
+    permit(permit &&other) noexcept : raw_(other.raw_), held_(other.held_) { other.held_ = false; }
     permit(const permit &) = delete;
     permit &operator=(const permit &) = delete;
     ~permit()
     {
-        if (rt_)
-            asx_permit_abort(rt_, raw_);
+        if (held_)
+            asx_send_permit_abort(&raw_);
     }
     asx_status send(const T &value)
     {
-        asx_runtime *rt = rt_;
-        rt_ = nullptr;
-        return rt ? asx_permit_send(rt, raw_, &value, sizeof value)
-                  : ASX_OBLIGATION_ALREADY_RESOLVED;
+        bool held = held_;
+        held_ = false;
+        return held ? asx_send_permit_send(&raw_, &value) : ASX_E_OBLIGATION_ALREADY_RESOLVED;
     }
 
 private:
-    asx_runtime *rt_;
-    asx_permit raw_;
+    asx_send_permit raw_;
+    bool held_;
 };
 
-// A channel of T. A plain handle: copies name the same channel.
+// Both sides of a channel of T. A plain handle: copies name the same channel.
 template <class T> class channel {
     static_assert(std::is_trivially_copyable<T>::value, "elements are copied as bytes");
 
 public:
-    channel(asx_runtime *rt, asx_channel raw) : rt_(rt), raw_(raw) {}
-    asx_channel raw() const noexcept { return raw_; }
-    asx_status try_send(const T &value)
+    channel(asx_channel_sender sender, asx_channel_receiver receiver)
+        : sender_(sender), receiver_(receiver)
     {
-        return asx_channel_try_send(rt_, raw_, &value, sizeof value);
     }
-    asx_status try_recv(T &value) { return asx_channel_try_recv(rt_, raw_, &value, sizeof value); }
+    asx_channel_id id() const noexcept { return sender_.channel; }
+    asx_channel_sender *sender() noexcept { return &sender_; }
+    asx_channel_receiver *receiver() noexcept { return &receiver_; }
+    asx_status try_send(const T &value) { return asx_channel_try_send(&sender_, &value); }
+    asx_status try_recv(T &value) { return asx_channel_try_recv(&receiver_, &value); }
     asx_status recv(context &cx, T &value)
     {
-        return asx_channel_recv(rt_, raw_, cx.task(), &value, sizeof value);
+        return asx_channel_recv(&receiver_, cx.raw(), &value);
     }
     // ASX_OK and a permit, or why there is none.
     std::pair<asx_status, std::unique_ptr<permit<T>>> reserve(context &cx)
     {
-        asx_permit raw;
-        asx_status status = asx_channel_reserve(rt_, raw_, cx.task(), 0, &raw);
+        asx_send_permit raw;
+        asx_status status = asx_channel_reserve(&sender_, cx.raw(), &raw);
         std::unique_ptr<permit<T>> held;
         if (status == ASX_OK)
-            held.reset(new permit<T>(rt_, raw));
+            held.reset(new permit<T>(raw));
         return std::make_pair(status, std::move(held));
     }
-    asx_status close_sender() { return asx_channel_close_sender(rt_, raw_); }
-    asx_status close_receiver() { return asx_channel_close_receiver(rt_, raw_); }
+    asx_status close_sender() { return asx_channel_sender_close(&sender_); }
+    asx_status close_receiver() { return asx_channel_receiver_close(&receiver_); }
 
 private:
-    asx_runtime *rt_;
-    asx_channel raw_;
+    asx_channel_sender sender_;
+    asx_channel_receiver receiver_;
 };
 
 // A promise: committed, or aborted at the latest by its end.
 class obligation {
 public:
-    obligation(asx_runtime *rt, asx_region region) : rt_(rt)
+    obligation(asx_runtime *rt, asx_region_id region) : rt_(rt)
     {
         check(asx_obligation_reserve(rt, region, &raw_));
     }
@@ -183,25 +186,25 @@ public:
     {
         asx_runtime *rt = rt_;
         rt_ = nullptr;
-        return rt ? asx_obligation_commit(rt, raw_) : ASX_OBLIGATION_ALREADY_RESOLVED;
+        return rt ? asx_obligation_commit(rt, raw_) : ASX_E_OBLIGATION_ALREADY_RESOLVED;
     }
 
 private:
     asx_runtime *rt_;
-    asx_obligation raw_;
+    asx_obligation_id raw_;
 };
 
 // A runtime, destroyed with its owner.
 class runtime {
 public:
-    explicit runtime(const asx_config &config) : rt_(nullptr)
+    explicit runtime(const asx_runtime_config &config) : rt_(nullptr)
     {
         check(asx_runtime_create(&config, &rt_));
     }
     explicit runtime(int32_t profile = ASX_PROFILE_CORE) : rt_(nullptr)
     {
-        asx_config config;
-        check(asx_config_init(&config, sizeof config, profile));
+        asx_runtime_config config;
+        check(asx_runtime_config_init(&config, sizeof config, profile));
         check(asx_runtime_create(&config, &rt_));
     }
     runtime(runtime &&other) noexcept : rt_(other.rt_) { other.rt_ = nullptr; }
@@ -214,60 +217,62 @@ public:
     }
 
     asx_runtime *get() const noexcept { return rt_; }
-    asx_region root() const
+    asx_region_id root() const
     {
-        asx_region region;
+        asx_region_id region;
         check(asx_region_root(rt_, &region));
         return region;
     }
-    asx_region open(asx_region parent, const asx_region_options *options = nullptr)
+    asx_region_id open(asx_region_id parent, const asx_region_options *options = nullptr)
     {
-        asx_region region;
+        asx_region_id region;
         check(asx_region_open(rt_, parent, options, &region));
         return region;
     }
     template <class F>
-    asx_task spawn(asx_region region, F &&f, const asx_task_options *options = nullptr)
+    asx_task_id spawn(asx_region_id region, F &&f, const asx_task_options *options = nullptr)
     {
-        asx_task task;
+        asx_task_id task;
         check(detail::give(std::forward<F>(f), [&](asx_body body) {
             return asx_task_spawn(rt_, region, body, options, &task);
         }));
         return task;
     }
-    template <class F> void defer(asx_region region, F &&f)
+    template <class F> void defer(asx_region_id region, F &&f)
     {
         check(detail::give(std::forward<F>(f),
             [&](asx_body body) { return asx_region_defer(rt_, region, body); }));
     }
     // A T in the region's own memory, which is gone when that is Closed; no destructor is called.
-    template <class T, class... Args> T *make(asx_region region, Args &&...args)
+    template <class T, class... Args> T *make(asx_region_id region, Args &&...args)
     {
         static_assert(std::is_trivially_destructible<T>::value, "nobody calls its destructor");
         void *memory = nullptr;
         check(asx_region_alloc(rt_, region, sizeof(T), alignof(T), &memory));
         return new (memory) T(std::forward<Args>(args)...);
     }
-    template <class T> channel<T> make_channel(size_t capacity, const asx_region *region = nullptr)
+    template <class T>
+    channel<T> make_channel(size_t capacity, const asx_region_id *region = nullptr)
     {
-        asx_channel raw;
-        check(asx_channel_create(rt_, region, capacity, sizeof(T), &raw));
-        return channel<T>(rt_, raw);
+        asx_channel_sender sender;
+        asx_channel_receiver receiver;
+        check(asx_channel_create(rt_, region, capacity, sizeof(T), &sender, &receiver));
+        return channel<T>(sender, receiver);
     }
-    asx_progress step(uint64_t now, uint64_t max_steps)
+    asx_progress step(asx_time now, uint64_t max_steps)
     {
         asx_progress progress;
         progress.struct_size = static_cast<uint32_t>(sizeof progress);
         check(asx_step(rt_, now, max_steps, &progress));
         return progress;
     }
-    void run(uint64_t now) { check(asx_run_until_idle(rt_, now, nullptr)); }
-    void shutdown(uint64_t soft_ns = 0, uint64_t force_ns = ASX_NONE)
+    void run(asx_time now) { check(asx_run_until_idle(rt_, now, nullptr)); }
+    void shutdown(asx_time soft_ns = 0, asx_time force_ns = ASX_NONE)
     {
         check(asx_shutdown(rt_, soft_ns, force_ns));
     }
     bool quiescent() const { return asx_quiescent(rt_, nullptr) == ASX_OK; }
-    int32_t outcome(asx_task task) const
+    int32_t outcome(asx_task_id task) const
     {
         int32_t value = -1;
         check(asx_task_outcome(rt_, task, &value));

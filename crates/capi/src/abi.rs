@@ -6,15 +6,31 @@
 use core::ffi::c_void;
 use core::marker::{PhantomData, PhantomPinned};
 
-/// An answer: 0 is success; see the `ASX_` status constants.
+/// The result of a call: ASX_OK, which is 0, or one of the ASX_E_ constants.
 pub type AsxStatus = i32;
+
+/// A time in nanoseconds: an instant of a clock, or a span.
+pub type AsxTime = u64;
+
+/// The word of a handle, opaque to programs: its type (16 bits), the state in which it was made
+/// (16 bits) and a slot (32 bits). See asx_handle_tag and asx_handle_mask.
+pub type AsxId = u64;
+
+/// One of the cancel kinds, ASX_CANCEL_USER to ASX_CANCEL_SHUTDOWN.
+pub type AsxCancelKind = i32;
+
+/// One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 where there is none.
+pub type AsxCancelPhase = i32;
+
+/// One of the channel states, ASX_CHANNEL_OPEN to ASX_CHANNEL_FULLY_CLOSED.
+pub type AsxChannelState = i32;
 
 /// Names a region. A forged or stale one is refused.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxRegion {
+pub struct AsxRegionId {
     /// Type tag, state snapshot, slot.
-    pub bits: u64,
+    pub bits: AsxId,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -22,9 +38,9 @@ pub struct AsxRegion {
 /// Names a task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxTask {
+pub struct AsxTaskId {
     /// Type tag, state snapshot, slot.
-    pub bits: u64,
+    pub bits: AsxId,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -32,9 +48,9 @@ pub struct AsxTask {
 /// Names an obligation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxObligation {
+pub struct AsxObligationId {
     /// Type tag, state snapshot, slot.
-    pub bits: u64,
+    pub bits: AsxId,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -42,19 +58,9 @@ pub struct AsxObligation {
 /// Names a channel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxChannel {
+pub struct AsxChannelId {
     /// Type tag, state snapshot, slot.
-    pub bits: u64,
-    /// Which of the slot's tenants.
-    pub generation: u64,
-}
-
-/// Names a permit: one reserved slot of a channel, resolved exactly once.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxPermit {
-    /// Type tag, slot.
-    pub bits: u64,
+    pub bits: AsxId,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -62,9 +68,9 @@ pub struct AsxPermit {
 /// Names a witness of a cancel.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxWitness {
+pub struct AsxWitnessId {
     /// Type tag, snapshot of the phase, slot.
-    pub bits: u64,
+    pub bits: AsxId,
     /// Which of the slot's tenants.
     pub generation: u64,
 }
@@ -104,7 +110,7 @@ pub const ASX_TAG_PERMIT: u32 = 7;
 /// Names a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsxTimer {
+pub struct AsxTimerHandle {
     /// Its slot; reused, but never while the timer lives.
     pub id: u64,
     /// Which registration.
@@ -119,10 +125,91 @@ pub struct AsxRuntime {
     _stays: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// What a task does when it is polled: one of the `ASX_POLL_` constants. Like every callback it
-/// must return: to leave it by longjmp or an exception is forbidden (asx_runtime_recover).
-pub type AsxPollFn =
-    unsafe extern "C" fn(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32;
+/// The context of a task: the runtime it lives in, and the task. A poll function gets a pointer to
+/// one, which is valid until it returns; asx_cx_of makes one for any task. Calls on behalf of a
+/// task take it, and refuse one of another runtime or of a task that is gone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxCx {
+    /// The runtime.
+    pub rt: *mut AsxRuntime,
+    /// The task.
+    pub task: AsxTaskId,
+}
+
+/// The sending side of a channel. A plain value: copies are the same sender, and
+/// asx_channel_sender_clone adds one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxChannelSender {
+    /// The runtime the channel is in.
+    pub rt: *mut AsxRuntime,
+    /// The channel.
+    pub channel: AsxChannelId,
+}
+
+/// The receiving side of a channel. A plain value: copies are the same receiver.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxChannelReceiver {
+    /// The runtime the channel is in.
+    pub rt: *mut AsxRuntime,
+    /// The channel.
+    pub channel: AsxChannelId,
+}
+
+/// A permit: one reserved slot of a channel, resolved exactly once. A plain value: a copy is the
+/// same permit, and using it after the other was resolved is ASX_E_OBLIGATION_ALREADY_RESOLVED.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxSendPermit {
+    /// The runtime the channel is in.
+    pub rt: *mut AsxRuntime,
+    /// Type tag, slot.
+    pub bits: AsxId,
+    /// Which of the slot's tenants.
+    pub generation: u64,
+}
+
+/// The function of a waker: gets what the waker was made with.
+pub type AsxWakeFn = unsafe extern "C" fn(data: *mut c_void, task: AsxTaskId);
+
+/// Something to be called when a timer of a wheel has expired; asx_waker_wake calls it. A zeroed
+/// one does nothing. asx_cx_waker makes one that wakes a task.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxWaker {
+    /// Called by asx_waker_wake; may be NULL.
+    pub wake: Option<AsxWakeFn>,
+    /// Its first argument.
+    pub data: *mut c_void,
+    /// Its second argument.
+    pub task: AsxTaskId,
+}
+
+/// Returns the time in nanoseconds, which never goes back; ASX_NONE if there is none to give.
+pub type AsxClockNowFn = unsafe extern "C" fn(state: *mut c_void) -> AsxTime;
+
+/// Waits until an instant, or shorter. ASX_NONE: until something happens.
+pub type AsxClockWaitFn = unsafe extern "C" fn(state: *mut c_void, until: AsxTime);
+
+/// A clock: a table of functions and the pointer they get. asx_clock_virtual makes one whose time
+/// is a variable of the program.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AsxClock {
+    /// Asked for ASX_NOW; NULL: there is no clock.
+    pub now: Option<AsxClockNowFn>,
+    /// For the program's own loop, between steps; the library does not call it. May be NULL.
+    pub wait_until: Option<AsxClockWaitFn>,
+    /// Handed to both.
+    pub state: *mut c_void,
+}
+
+/// Polls a task: what it does, and one of the ASX_POLL_ constants as its result. Like every
+/// callback it must return: to leave it by longjmp or an exception is forbidden
+/// (asx_runtime_recover).
+pub type AsxPollFn = unsafe extern "C" fn(cx: *mut AsxCx, ctx: *mut c_void) -> i32;
 
 /// Called once with a context pointer that will not be used again.
 pub type AsxDropFn = unsafe extern "C" fn(ctx: *mut c_void);
@@ -144,8 +231,8 @@ pub const ASX_POLL_PENDING: i32 = 0;
 /// The task is done.
 pub const ASX_POLL_READY: i32 = 1;
 /// The task is done, with the error set by asx_task_set_error.
-pub const ASX_POLL_FAILED: i32 = 2;
-/// The task gave up because a call answered ASX_CANCELLED or ASX_BUDGET_EXHAUSTED.
+pub const ASX_POLL_ERROR: i32 = 2;
+/// The task gave up because a call answered ASX_E_CANCELLED or ASX_E_BUDGET_EXHAUSTED.
 pub const ASX_POLL_CANCELLED: i32 = 3;
 /// The task broke: what a panic or an escaped exception is. An unknown answer counts as this.
 pub const ASX_POLL_PANICKED: i32 = 4;
@@ -165,7 +252,7 @@ pub const ASX_WHEN_AT: i32 = 1;
 #[derive(Clone, Copy, Debug)]
 pub struct AsxWhen {
     /// Nanoseconds.
-    pub ns: u64,
+    pub ns: AsxTime,
     /// ASX_WHEN_AFTER or ASX_WHEN_AT.
     pub mode: i32,
     /// Zero.
@@ -177,11 +264,11 @@ pub struct AsxWhen {
 #[derive(Clone, Copy, Debug)]
 pub struct AsxBudget {
     /// The instant at which it ends; ASX_NONE for none.
-    pub deadline: u64,
+    pub deadline: AsxTime,
     /// Polls; ASX_NONE for no limit.
-    pub polls: u64,
+    pub poll_quota: u64,
     /// Cost; ASX_NONE for no limit.
-    pub cost: u64,
+    pub cost_quota: u64,
 }
 
 /// Children go on when one fails.
@@ -246,14 +333,14 @@ pub const ASX_WATCHDOG_FORCED: i32 = 1;
 pub struct AsxRegionInfo {
     /// Set by the caller: sizeof(asx_region_info).
     pub struct_size: u32,
-    /// One of the ASX_REGION_STATE_ constants.
+    /// One of the ASX_REGION_ constants.
     pub state: i32,
     /// The fold of its children's outcomes once Closed: ASX_OUTCOME_, or -1.
     pub outcome: i32,
     /// The first failure of a fail-fast region: ASX_OUTCOME_, or -1.
     pub first_cause: i32,
     /// Why it was closed: ASX_CANCEL_, or -1.
-    pub kind: i32,
+    pub kind: AsxCancelKind,
     /// Links of its chain of causes.
     pub chain: u32,
     /// Live tasks.
@@ -274,16 +361,16 @@ pub struct AsxRegionInfo {
 pub struct AsxTaskInfo {
     /// Set by the caller: sizeof(asx_task_info).
     pub struct_size: u32,
-    /// One of the ASX_TASK_STATE_ constants.
+    /// One of the ASX_TASK_ constants.
     pub state: i32,
     /// How it ended: ASX_OUTCOME_, or -1.
     pub outcome: i32,
     /// The status of the error it ended with, or -1.
     pub error: i32,
     /// Why it is cancelled: ASX_CANCEL_, or -1.
-    pub kind: i32,
-    /// How far the cancel has come: ASX_PHASE_, or -1.
-    pub phase: i32,
+    pub kind: AsxCancelKind,
+    /// How far the cancel has come: ASX_CANCEL_REQUESTED and so on, or -1.
+    pub phase: AsxCancelPhase,
     /// The lane it is queued in: ASX_LANE_, or -1.
     pub lane: i32,
     /// Whether it was completed by force.
@@ -297,7 +384,7 @@ pub struct AsxTaskInfo {
     /// Its priority.
     pub priority: u32,
     /// The region it lives in.
-    pub region: AsxRegion,
+    pub region: AsxRegionId,
     /// Cancels so far: 0 or 1.
     pub epoch: u64,
     /// Polls begun.
@@ -317,17 +404,17 @@ pub struct AsxTaskInfo {
 /// One link of a chain of causes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct AsxReason {
-    /// Set by the caller: sizeof(asx_reason).
+pub struct AsxCancelReason {
+    /// Set by the caller: sizeof(asx_cancel_reason).
     pub struct_size: u32,
     /// ASX_CANCEL_.
-    pub kind: i32,
+    pub kind: AsxCancelKind,
     /// When.
     pub time: u64,
     /// The region the request was made in.
-    pub region: AsxRegion,
+    pub region: AsxRegionId,
     /// The task that made it, if `has_task`.
-    pub task: AsxTask,
+    pub task: AsxTaskId,
     /// Whether a task made it.
     pub has_task: i32,
     /// Whether deeper causes were cut off below this link.
@@ -339,7 +426,7 @@ pub struct AsxReason {
 #[derive(Clone, Copy, Debug)]
 pub struct AsxTaskEntry {
     /// The task.
-    pub task: AsxTask,
+    pub task: AsxTaskId,
     /// The context of what will be polled next.
     pub ctx: *mut c_void,
 }
@@ -351,7 +438,7 @@ pub struct AsxChannelInfo {
     /// Set by the caller: sizeof(asx_channel_info).
     pub struct_size: u32,
     /// One of the ASX_CHANNEL_ constants.
-    pub state: i32,
+    pub state: AsxChannelState,
     /// Slots in all.
     pub capacity: u64,
     /// Committed messages.
@@ -452,7 +539,7 @@ pub const ASX_EVENT_HAS_CHANNEL: u32 = 8;
 
 /// One event of the journal. Things are named by the order of their creation.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsxEvent {
     /// Its position, from 0.
     pub seq: u64,
@@ -511,7 +598,7 @@ pub struct AsxProgress {
     /// When something happens by itself next, or ASX_NONE.
     pub next_deadline: u64,
     /// The task polled last; zero if none was.
-    pub last_task: AsxTask,
+    pub last_task: AsxTaskId,
     /// The lane it came from: ASX_LANE_, or -1.
     pub last_lane: i32,
     /// Zero.
@@ -551,4 +638,6 @@ pub struct AsxStats {
     pub cleanups_cut: u64,
     /// Tasks completed by force by their watchdog.
     pub watchdogs_forced: u64,
+    /// Obligations that were leaked, whether or not there is a journal.
+    pub obligations_leaked: u64,
 }

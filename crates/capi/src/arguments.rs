@@ -31,6 +31,23 @@ pub(crate) fn is_there<T>(pointer: *const T) -> Checked {
     check(pointer.is_aligned(), Why::Misaligned)
 }
 
+/// INVALID_ARGUMENT for the first of two things that must differ, if they do not.
+#[inline(always)]
+pub(crate) fn other_than<T: PartialEq>(one: &T, other: &T) -> Checked {
+    check(one != other, Why::Itself)
+}
+
+/// A struct that must be there.
+///
+/// # Safety
+/// Rule 2.
+#[inline(always)]
+pub(crate) unsafe fn read<T: Copy>(from: *const T) -> Checked<T> {
+    is_there(from)?;
+    // SAFETY: rule 2.
+    Ok(unsafe { from.read() })
+}
+
 /// CAPABILITY_DENIED unless this build has it.
 #[inline(always)]
 pub(crate) fn has(feature: bool) -> Answer {
@@ -96,10 +113,24 @@ pub(crate) unsafe fn bytes<'a>(from: *const c_void, size: usize) -> Checked<&'a 
     if size == 0 {
         return Ok(&[]);
     }
-    is_count(isize::try_from(size).is_ok())?;
     check(!from.is_null(), Why::Null)?;
     // SAFETY: rule 2.
     Ok(unsafe { core::slice::from_raw_parts(from.cast(), size) })
+}
+
+/// Elements to read.
+///
+/// # Safety
+/// Rule 2: `count` elements are readable, of which every pattern of bits is a value.
+pub(crate) unsafe fn events<'a, T>(from: *const T, count: usize) -> Checked<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    let fits = count.checked_mul(size_of::<T>()).is_some_and(|size| isize::try_from(size).is_ok());
+    is_count(fits)?;
+    is_there(from)?;
+    // SAFETY: rule 2.
+    Ok(unsafe { core::slice::from_raw_parts(from, count) })
 }
 
 /// Elements to write; NULL is as good as none.
@@ -200,8 +231,8 @@ impl AsxBudget {
     /// No limits.
     pub(crate) const INFINITE: AsxBudget = AsxBudget {
         deadline: crate::abi::ASX_NONE,
-        polls: crate::abi::ASX_NONE,
-        cost: crate::abi::ASX_NONE,
+        poll_quota: crate::abi::ASX_NONE,
+        cost_quota: crate::abi::ASX_NONE,
     };
 }
 

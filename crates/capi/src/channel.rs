@@ -2,19 +2,21 @@
 //!
 //! Elements are copied in and out; the bytes lie in the channel's block (`store`).
 
-use crate::abi::{AsxChannel, AsxChannelInfo, AsxPermit, AsxRegion, AsxRuntime, AsxTask};
-use crate::error::Why;
+use crate::abi::{
+    AsxChannelId, AsxChannelInfo, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxRegionId,
+    AsxRuntime, AsxSendPermit, AsxTaskId,
+};
+use crate::error::{Checked, Why};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
 use crate::guard::{self, Look, Out, Runtime, bytes, room};
 use crate::state::{Core, Kernel};
-use crate::store::{Block, Message, WORD};
+use crate::store::{Block, Message};
 use asx_kernel::channel::ChannelState;
-use asx_kernel::ids::ChannelId;
+use asx_kernel::ids::{ChannelId, TaskId};
 use asx_kernel::session::{DropContext, PermitState};
 use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, Offer, PermitId};
 use core::ffi::c_void;
-use core::mem::MaybeUninit;
 use core::task::Poll;
 
 /// Both sides are open.
@@ -27,33 +29,35 @@ pub const ASX_CHANNEL_RECEIVER_CLOSED: i32 = 2;
 pub const ASX_CHANNEL_FULLY_CLOSED: i32 = 3;
 
 /// The permit holds a slot.
-pub const ASX_PERMIT_LIVE: i32 = 0;
+pub const ASX_SEND_PERMIT_LIVE: i32 = 0;
 /// The permit was tracked and dropped.
-pub const ASX_PERMIT_LEAKED: i32 = 3;
+pub const ASX_SEND_PERMIT_LEAKED: i32 = 3;
 
 /// The largest element.
 pub const ASX_ELEMENT_MOST: usize = 1 << 20;
 
 export! {
-    /// Creates a channel with one sender: of a region, or free-standing.
+    /// Creates a channel with one sender and one receiver: of a region, or free-standing.
     ///
     /// Pre: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at most
-    /// ASX_ELEMENT_MOST; `out` is writable. Thread: the owner's. Owns: a region's channel is
-    /// closed with it; a free-standing one is the caller's to close and release. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED;
-    /// ASX_RESOURCE_EXHAUSTED, also when there is no memory for its elements, or none left for
-    /// them in the pool; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_ELEMENT_MOST; `sender` and `receiver` are writable. Thread: the owner's. Owns: a
+    /// region's channel is closed with it; a free-standing one is the caller's to close and
+    /// release. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    /// ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
+    /// elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_create(
         rt,
-        region: *const AsxRegion,
+        region: *const AsxRegionId,
         capacity: usize,
         element_size: usize,
-        out: *mut AsxChannel,
+        sender: *mut AsxChannelSender,
+        receiver: *mut AsxChannelReceiver,
     ) {
-        let region = guard::maybe(region, AsxRegion::id)?;
+        let region = guard::maybe(region, AsxRegionId::id)?;
         let () = guard::ensure(capacity > 0)?;
         let () = guard::ensure(element_size <= ASX_ELEMENT_MOST)?;
-        let out = Out::new(out)?;
+        let sender = Out::new(sender)?;
+        let receiver = Out::new(receiver)?;
         |core| {
             let runtime = guard::runtime(rt)?;
             let need = Block::need(capacity, element_size);
@@ -63,64 +67,74 @@ export! {
             let block = runtime.reserve.strictly(|| Block::new(capacity, element_size))?;
             let channel = core.world.channel(region, capacity)?;
             core.stores.insert(channel, block);
-            out.set(AsxChannel::of(channel));
+            let channel = AsxChannelId::of(channel);
+            sender.set(AsxChannelSender { rt, channel });
+            receiver.set(AsxChannelReceiver { rt, channel });
             Ok(())
         }
     }
 
-    /// Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
-    /// obligation of the task's region: if that does not admit it, the task's turn has passed.
+    /// Reserves a slot on behalf of a task, which waits in line if it must. Checked in this order:
+    /// a cancel of the task, the receiver, the line, the capacity.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: the permit is the task's to resolve; the
-    /// task's end aborts it. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when it is
-    /// its turn; ASX_CANCELLED; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
-    /// ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
-    /// the task is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `cx` is of the sender's runtime; `out` is writable. Thread: the owner's. Owns: the
+    /// permit is the task's to resolve; the task's end aborts it. Answers: ASX_OK;
+    /// ASX_E_WOULD_BLOCK, and the task is woken when it is its turn; ASX_E_CANCELLED, and nothing
+    /// has changed; ASX_E_DISCONNECTED when the receiver is gone; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    /// ASX_E_INVALID_TRANSITION when the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_reserve(
-        rt,
-        channel: AsxChannel,
-        task: AsxTask,
-        tracked: i32,
-        out: *mut AsxPermit,
+        sender: *mut AsxChannelSender as rt,
+        cx: *mut AsxCx,
+        out: *mut AsxSendPermit,
     ) {
-        let id = channel.id()?;
-        let task = task.id()?;
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
+        let task = guard::on(cx, rt)?;
         let out = Out::new(out)?;
-        |core| {
-            core.prepare_permit(rt, id, Some(task))?;
-            match core.world.reserve(task, id, tracked != 0) {
-                Ok(Poll::Pending) => Err(Status::WouldBlock),
-                Ok(Poll::Ready(permit)) => {
-                    out.set(AsxPermit::of(permit));
-                    Ok(())
-                }
-                Err(status) => core.refused(status, channel),
-            }
-        }
+        |core| core.reserve(rt, (channel, id), task, false, out)
     }
 
-    /// Reserves a slot if one is free and nobody waits.
+    /// Reserves a slot as asx_channel_reserve does, with a permit that is also an obligation of the
+    /// task's region: if it is dropped without being resolved it is recorded as leaked. If the
+    /// region does not admit the obligation, the task's turn has passed.
     ///
-    /// Pre: `holder` is NULL or a task; `out` is writable. Thread: the owner's. Owns: as
-    /// asx_channel_reserve; without a holder the permit is the caller's to resolve. Answers:
-    /// ASX_OK; ASX_FULL; ASX_DISCONNECTED; ASX_RESOURCE_EXHAUSTED; ASX_REGION_NOT_OPEN;
-    /// ASX_ADMISSION_CLOSED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when
-    /// the holder is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_try_reserve(
-        rt,
-        channel: AsxChannel,
-        holder: *const AsxTask,
-        tracked: i32,
-        out: *mut AsxPermit,
+    /// Pre: as asx_channel_reserve. Thread: the owner's. Owns: the permit is the task's to resolve;
+    /// the task's end aborts it. Answers: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN;
+    /// ASX_E_ADMISSION_CLOSED.
+    fn asx_channel_reserve_tracked(
+        sender: *mut AsxChannelSender as rt,
+        cx: *mut AsxCx,
+        out: *mut AsxSendPermit,
     ) {
-        let id = channel.id()?;
-        let holder = guard::maybe(holder, AsxTask::id)?;
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
+        let task = guard::on(cx, rt)?;
+        let out = Out::new(out)?;
+        |core| core.reserve(rt, (channel, id), task, true, out)
+    }
+
+    /// Reserves a slot if one is free and no sender waits. Not a check for a cancel.
+    ///
+    /// Pre: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
+    /// obligation; `out` is writable. Thread: the owner's. Owns: as asx_channel_reserve; without a
+    /// holder the permit is the caller's to resolve. Answers: ASX_OK; ASX_E_FULL;
+    /// ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_REGION_NOT_OPEN;
+    /// ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_channel_try_reserve(
+        sender: *mut AsxChannelSender as rt,
+        holder: *const AsxTaskId,
+        tracked: i32,
+        out: *mut AsxSendPermit,
+    ) {
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
+        let holder = guard::maybe(holder, AsxTaskId::id)?;
         let out = Out::new(out)?;
         |core| {
             core.prepare_permit(rt, id, holder)?;
             match core.world.try_reserve(holder, id, tracked != 0) {
                 Ok(permit) => {
-                    out.set(AsxPermit::of(permit));
+                    out.set(AsxSendPermit::of(rt, permit));
                     Ok(())
                 }
                 Err(status) => core.refused(status, channel),
@@ -128,41 +142,42 @@ export! {
         }
     }
 
-    /// Fills a permit's slot. ASX_OK and ASX_DISCONNECTED use the permit up; others change nothing.
+    /// Puts a message into a permit's slot. ASX_OK and ASX_E_DISCONNECTED use the permit up; other
+    /// answers change nothing.
     ///
-    /// Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
-    /// Owns: the element is copied; the permit is resolved. Answers: ASX_OK; ASX_DISCONNECTED when
-    /// the receiver is gone; ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED;
-    /// ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_permit_send(rt, permit: AsxPermit, data: *const c_void, size: usize) {
-        let id = permit.id()?;
-        let data = bytes(data, size)?;
+    /// Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
+    /// Thread: the owner's. Owns: the message is copied; the permit is resolved. Answers: ASX_OK;
+    /// ASX_E_DISCONNECTED when the receiver is gone; ASX_E_OBLIGATION_ALREADY_RESOLVED;
+    /// ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_send_permit_send(permit: *mut AsxSendPermit as rt, value: *const c_void) {
+        let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         |core| {
-            let sent = core.send_permit(id, data);
+            let sent = core.send_permit(id, value);
             core.watch_permit(sent, permit)
         }
     }
 
-    /// Gives a permit's slot back.
+    /// Gives a permit's slot back, as asx_send_permit_abort does, and answers whether that was
+    /// possible.
     ///
     /// Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: ASX_OK;
-    /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_permit_abort(rt, permit: AsxPermit) {
-        let id = permit.id()?;
+    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_send_permit_try_abort(permit: *mut AsxSendPermit as rt) {
+        let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         |core| {
             let aborted = core.world.abort(id);
             core.watch_permit(aborted, permit)
         }
     }
 
-    /// Lets a permit go without resolving it: an abort, or a leak if it is tracked.
+    /// Drops a permit without resolving it: an abort, or a leak if it is tracked.
     ///
     /// Pre: `leaked` is NULL or writable: whether an obligation leaked. Thread: the owner's. Owns:
-    /// the permit is gone. Answers: as asx_permit_abort.
-    fn asx_permit_drop(rt, permit: AsxPermit, leaked: *mut i32) {
-        let id = permit.id()?;
+    /// the permit is gone. Answers: as asx_send_permit_try_abort.
+    fn asx_send_permit_drop(permit: *mut AsxSendPermit as rt, leaked: *mut i32) {
+        let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         let leaked = Out::maybe(leaked)?;
         |core| {
             let dropped = core.world.drop_permit(id, DropContext::User);
@@ -171,77 +186,67 @@ export! {
         }
     }
 
-    /// Where a permit stands: ASX_PERMIT_LIVE or ASX_PERMIT_LEAKED. A resolved one is forgotten,
-    /// and answers that it is.
+    /// The state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved one is
+    /// forgotten, and the call answers so.
     ///
     /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_permit_state(rt, permit: AsxPermit, state: *mut i32) {
-        let permit = permit.id()?;
+    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_send_permit_state(permit: *mut AsxSendPermit as rt, state: *mut i32) {
+        let id = guard::read(permit)?.id()?;
         let state = Out::new(state)?;
         |core| {
-            state.set(match core.world.permit(permit)? {
-                PermitState::Leaked => ASX_PERMIT_LEAKED,
-                _ => ASX_PERMIT_LIVE,
+            state.set(match core.world.permit(id)? {
+                PermitState::Leaked => ASX_SEND_PERMIT_LEAKED,
+                _ => ASX_SEND_PERMIT_LIVE,
             });
             Ok(())
         }
     }
 
-    /// Sends if there is room and nobody waits.
+    /// Sends if there is room and no sender waits.
     ///
-    /// Pre: `data` has `size` readable bytes, the channel's element size. Thread: the owner's.
-    /// Owns: the element is copied. Answers: ASX_OK; ASX_FULL; ASX_DISCONNECTED;
-    /// ASX_INVALID_ARGUMENT for a wrong size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there
-    /// is no memory for one message more, with a pool never; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_channel_try_send(rt, channel: AsxChannel, data: *const c_void, size: usize) {
-        let id = channel.id()?;
-        let data = bytes(data, size)?;
-        at once: size == WORD && send_at_once(rt, channel, data, WORD);
+    /// Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
+    /// Thread: the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_FULL;
+    /// ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
+    /// when there is no memory for one message more, with a pool never; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_channel_try_send(sender: *mut AsxChannelSender as rt, value: *const c_void) {
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
+        at once: send_at_once(rt, sender, value);
         |core| {
             let core = core.keeps_all();
             core.prepare_send(rt, id)?;
-            let sent = core.put(id, data, |world, message| world.try_send(id, message));
+            let sent = core.put(id, value, |world, message| world.try_send(id, message));
             sent.or_else(|status| core.refused(status, channel))
         }
     }
 
-    /// Sends, making room by evicting the oldest message if need be.
+    /// Sends at once: into a free slot even if senders wait, else in the place of the oldest
+    /// message.
     ///
-    /// Pre: as asx_channel_try_send; `old` is NULL or has `old_size` writable bytes, the channel's
-    /// element size, for what is evicted, 0 if that is not wanted; `evicted` is NULL or writable:
-    /// whether something was. Thread: the owner's. Owns: elements are copied. Answers: ASX_OK;
-    /// ASX_FULL when there are permits only; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong
-    /// size; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED as asx_channel_try_send;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `value` as for asx_channel_try_send; `old` is NULL or has as many writable bytes as the
+    /// channel's elements, for the message that had to go; `evicted` is NULL or writable: whether
+    /// there was one. Thread: the owner's. Owns: messages are copied. Answers: ASX_OK; ASX_E_FULL
+    /// when there are permits only; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_RESOURCE_EXHAUSTED as asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_evict(
-        rt,
-        channel: AsxChannel,
-        data: *const c_void,
-        size: usize,
+        sender: *mut AsxChannelSender as rt,
+        value: *const c_void,
         old: *mut c_void,
-        old_size: usize,
         evicted: *mut i32,
     ) {
-        let id = channel.id()?;
-        let data = bytes(data, size)?;
-        let old = room(old.cast::<u8>(), old_size)?;
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
         let evicted = Out::maybe(evicted)?;
         |core| {
-            let wrong = |block: &mut Block| !old.is_empty() && old.len() != block.element();
-            if core.stores.block(id).is_ok_and(wrong) {
-                core.blamed = Some(("old_size", Why::Element));
-                return Err(Status::InvalidArgument);
-            }
             core.prepare_send(rt, id)?;
-            let sent = core.put(id, data, |world, message| world.evict(id, message));
+            let sent = core.put(id, value, |world, message| world.evict(id, message));
             match sent {
                 Ok(out) => {
                     evicted.set(i32::from(out.is_some()));
                     if let (Some(message), Ok(block)) = (out, core.stores.block(id)) {
-                        block.take(message, old);
+                        let size = if old.is_null() { 0 } else { block.element() };
+                        block.take(message, room(old.cast::<u8>(), size)?);
                     }
                     Ok(())
                 }
@@ -250,27 +255,27 @@ export! {
         }
     }
 
-    /// Receives on behalf of a task, which waits if there is nothing.
+    /// Receives on behalf of a task, which waits if there is nothing. A cancel of the task is
+    /// checked first.
     ///
-    /// Pre: `data` has `size` writable bytes, the channel's element size. Thread: the owner's.
-    /// Owns: the element is copied. Answers: ASX_OK; ASX_WOULD_BLOCK, and the task is woken when
-    /// there is something; ASX_CANCELLED; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
-    /// without memory for a wait; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `cx` is of the receiver's runtime; `out` has as many writable bytes as the channel's
+    /// elements; NULL if that is 0. Thread: the owner's. Owns: the message is copied. Answers:
+    /// ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something; ASX_E_CANCELLED,
+    /// and nothing was received; ASX_E_DISCONNECTED when there is no message and no sender;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+    /// ASX_E_RESOURCE_EXHAUSTED without memory for a wait; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
     fn asx_channel_recv(
-        rt,
-        channel: AsxChannel,
-        task: AsxTask,
-        data: *mut c_void,
-        size: usize,
+        receiver: *mut AsxChannelReceiver as rt,
+        cx: *mut AsxCx,
+        out: *mut c_void,
     ) {
-        let id = channel.id()?;
-        let task = task.id()?;
-        let data = room(data.cast::<u8>(), size)?;
+        let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
+        let task = guard::on(cx, rt)?;
         |core| {
             let core = core.keeps_all();
             core.prepare_recv(rt, task)?;
-            let received = core.take(id, data, |world| match world.recv(task, id)? {
+            let received = core.take(id, out, |world| match world.recv(task, id)? {
                 Poll::Pending => Err(Status::WouldBlock),
                 Poll::Ready(message) => Ok(message),
             });
@@ -278,18 +283,17 @@ export! {
         }
     }
 
-    /// Receives if there is a message.
+    /// Receives if there is a message. Not a check for a cancel.
     ///
-    /// Pre: as asx_channel_recv. Thread: the owner's. Owns: the element is copied. Answers:
-    /// ASX_OK; ASX_EMPTY; ASX_DISCONNECTED; ASX_INVALID_ARGUMENT for a wrong size;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_try_recv(rt, channel: AsxChannel, data: *mut c_void, size: usize) {
-        let id = channel.id()?;
-        let data = room(data.cast::<u8>(), size)?;
-        at once: size == WORD && recv_at_once(rt, channel, data, WORD);
+    /// Pre: `out` has as many writable bytes as the channel's elements; NULL if that is 0. Thread:
+    /// the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_try_recv(receiver: *mut AsxChannelReceiver as rt, out: *mut c_void) {
+        let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
+        at once: recv_at_once(rt, receiver, out);
         |core| {
             let core = core.keeps_all();
-            let received = core.take(id, data, |world| world.try_recv(id));
+            let received = core.take(id, out, |world| world.try_recv(id));
             received.or_else(|status| core.refused(status, channel))
         }
     }
@@ -297,9 +301,9 @@ export! {
     /// Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
     ///
     /// Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_channel_abandon(rt, channel: AsxChannel, task: AsxTask, waited: *mut i32) {
+    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_channel_abandon(rt, channel: AsxChannelId, task: AsxTaskId, waited: *mut i32) {
         let channel = channel.id()?;
         let task = task.id()?;
         let waited = Out::maybe(waited)?;
@@ -309,23 +313,33 @@ export! {
         }
     }
 
-    /// One more sender.
+    /// Adds a sender to the channel.
     ///
-    /// Pre: none. Thread: the owner's. Owns: one more to be closed. Answers: ASX_OK;
-    /// ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_add_sender(rt, channel: AsxChannel) {
-        let id = channel.id()?;
-        |core| core.world.clone_sender(id).or_else(|status| core.refused(status, channel))
+    /// Pre: `out` is writable, and may be `sender` itself. Thread: the owner's. Owns: one more
+    /// sender to be closed. Answers: ASX_OK; ASX_E_DISCONNECTED once the last is closed;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_sender_clone(
+        sender: *mut AsxChannelSender as rt,
+        out: *mut AsxChannelSender,
+    ) {
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
+        let out = Out::new(out)?;
+        |core| match core.world.clone_sender(id) {
+            Ok(()) => {
+                out.set(AsxChannelSender { rt, channel });
+                Ok(())
+            }
+            Err(status) => core.refused(status, channel),
+        }
     }
 
-    /// One sender fewer. After the last, the receiver drains what is queued.
+    /// Closes a sender. After the last, the receiver gets what is queued, then ASX_E_DISCONNECTED.
     ///
     /// Pre: none. Thread: the owner's. Owns: the sender is gone. Answers: ASX_OK;
-    /// ASX_DISCONNECTED once the last is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_close_sender(rt, channel: AsxChannel) {
-        let id = channel.id()?;
+    /// ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_sender_close(sender: *mut AsxChannelSender as rt) {
+        let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
         |core| {
             let closed = core.world.drop_sender(id);
             core.closed(id);
@@ -333,13 +347,13 @@ export! {
         }
     }
 
-    /// The receiver goes: unread messages are dropped, waiting senders woken.
+    /// Closes the receiver: messages in the queue are dropped, waiting senders are woken.
     ///
     /// Pre: none. Thread: the owner's. Owns: the receiver is gone. Answers: ASX_OK;
-    /// ASX_DISCONNECTED when it is gone; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_close_receiver(rt, channel: AsxChannel) {
-        let id = channel.id()?;
+    /// ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_receiver_close(receiver: *mut AsxChannelReceiver as rt) {
+        let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
         |core| {
             let closed = core.world.drop_receiver(id);
             core.closed(id);
@@ -350,9 +364,9 @@ export! {
     /// Frees the slot of a fully closed channel; its handle is stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: the channel is gone. Answers: ASX_OK;
-    /// ASX_INVALID_TRANSITION when a side is open; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_release(rt, channel: AsxChannel) {
+    /// ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_release(rt, channel: AsxChannelId) {
         let channel = channel.id()?;
         |core| {
             core.world.release_channel(channel)?;
@@ -364,8 +378,8 @@ export! {
     /// The state of a channel.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_channel_get_info(rt, channel: AsxChannel, info: *mut AsxChannelInfo) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_channel_get_info(rt, channel: AsxChannelId, info: *mut AsxChannelInfo) {
         let channel = channel.id()?;
         let info = Look::new(info)?;
         |core| {
@@ -389,6 +403,19 @@ export! {
     }
 }
 
+/// Gives a permit's slot back. A call that is refused changes nothing; asx_last_error says why, as
+/// of asx_send_permit_try_abort, which answers a status.
+///
+/// Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: nothing.
+///
+/// # Safety
+/// As said under Pre.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn asx_send_permit_abort(permit: *mut AsxSendPermit) {
+    // SAFETY: the caller's promise is that of the function called.
+    unsafe { asx_send_permit_try_abort(permit) };
+}
+
 /// Sends, if that only moves an element; whether it has. What is to be refused is left to the call
 /// in full.
 ///
@@ -397,16 +424,17 @@ export! {
 #[inline(always)]
 unsafe fn send_at_once(
     rt: *const AsxRuntime,
-    channel: AsxChannel,
-    data: *const c_void,
-    size: usize,
+    sender: *mut AsxChannelSender,
+    value: *const c_void,
 ) -> bool {
     // SAFETY: rules 1 and 2.
-    let (Ok(data), Some(core)) = (unsafe { (bytes(data, size), Runtime::glance(rt)) }) else {
+    let (Ok(sender), Some(core)) = (unsafe { (guard::read(sender), Runtime::glance(rt)) }) else {
         return false;
     };
-    let Ok(id) = channel.id() else { return false };
+    let Ok(id) = sender.channel.id() else { return false };
     let Ok(block) = core.stores.block(id) else { return false };
+    // SAFETY: rule 2: the caller has given an element.
+    let Ok(data) = (unsafe { bytes(value, block.element()) }) else { return false };
     let Ok(message) = block.put(id.0.index, data) else { return false };
     let sent = core.world.try_send_quietly(id, message);
     sent.map_err(|message| block.free(message)).is_ok()
@@ -420,33 +448,75 @@ unsafe fn send_at_once(
 #[inline(always)]
 unsafe fn recv_at_once(
     rt: *const AsxRuntime,
-    channel: AsxChannel,
-    data: *mut c_void,
-    size: usize,
+    receiver: *mut AsxChannelReceiver,
+    out: *mut c_void,
 ) -> bool {
     // SAFETY: rules 1 and 2.
-    let (Ok(to), Some(core)) = (unsafe { (room(data.cast(), size), Runtime::glance(rt)) }) else {
+    let (Ok(receiver), Some(core)) = (unsafe { (guard::read(receiver), Runtime::glance(rt)) })
+    else {
         return false;
     };
-    let Ok(id) = channel.id() else { return false };
+    let Ok(id) = receiver.channel.id() else { return false };
     let Ok(block) = core.stores.block(id) else { return false };
-    if to.len() != block.element() {
-        return false;
-    }
+    // SAFETY: rule 2: the caller has room for an element.
+    let Ok(to) = (unsafe { room(out.cast(), block.element()) }) else { return false };
     let message = core.world.try_recv_quietly(id);
     message.map(|message| block.take(message, to)).is_some()
 }
 
-/// An element has another size than the channel's.
-const WRONG_SIZE: Option<(&str, Why)> = Some(("size", Why::Element));
+impl AsxChannelId {
+    /// The handle and the kernel's id.
+    #[inline(always)]
+    fn both(self) -> Checked<(AsxChannelId, ChannelId)> {
+        Ok((self, self.id()?))
+    }
+}
+
+/// An element's pointer is NULL though elements have bytes.
+const NO_VALUE: Option<(&str, Why)> = Some(("value", Why::Null));
+const NO_OUT: Option<(&str, Why)> = Some(("out", Why::Null));
+
+impl AsxSendPermit {
+    /// The handle and the kernel's id.
+    fn both(self) -> Checked<(AsxSendPermit, PermitId)> {
+        Ok((self, self.id()?))
+    }
+}
 
 impl Core {
+    /// Reserves a slot, or a place in the line of waiting senders.
+    ///
+    /// # Safety
+    /// Rules 1 and 2 of `guard`, on the owner's thread.
+    unsafe fn reserve(
+        &mut self,
+        rt: *mut AsxRuntime,
+        (channel, id): (AsxChannelId, ChannelId),
+        task: TaskId,
+        tracked: bool,
+        out: Out<AsxSendPermit>,
+    ) -> Answer {
+        // SAFETY: rule 1.
+        unsafe { self.prepare_permit(rt, id, Some(task))? };
+        match self.world.reserve(task, id, tracked) {
+            Ok(Poll::Pending) => Err(Status::WouldBlock),
+            Ok(Poll::Ready(permit)) => {
+                out.set(AsxSendPermit::of(rt, permit));
+                Ok(())
+            }
+            Err(status) => self.refused(status, channel),
+        }
+    }
+
     /// Copies an element in and offers it to the world; a refused one is forgotten.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`: an element is readable, if not NULL.
     #[inline]
-    fn put<T>(
+    unsafe fn put<T>(
         &mut self,
         channel: ChannelId,
-        data: &[u8],
+        value: *const c_void,
         offer: impl FnOnce(&mut Kernel, Message) -> Offer<Message, T>,
     ) -> Answer<T> {
         let Ok(block) = self.stores.block(channel) else {
@@ -454,18 +524,28 @@ impl Core {
             self.world.channel_view(channel)?;
             return Err(Status::Disconnected);
         };
-        let message = block.put(channel.0.index, data).inspect_err(|_| self.blamed = WRONG_SIZE)?;
+        // SAFETY: rule 2.
+        let data = unsafe { bytes(value, block.element()) };
+        let data = data.inspect_err(|_| self.blamed = NO_VALUE)?;
+        let message = block.put(channel.0.index, data)?;
         offer(&mut self.world, message).map_err(|(status, message)| {
             block.free(message);
             status
         })
     }
 
-    fn send_permit(&mut self, permit: PermitId, data: &[u8]) -> Answer {
+    /// Fills a permit's slot.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`: an element is readable, if not NULL.
+    unsafe fn send_permit(&mut self, permit: PermitId, value: *const c_void) -> Answer {
         let (_, channel) = self.world.permit_of(permit)?;
         let message = match self.stores.block(channel) {
             Ok(block) => {
-                block.put(channel.0.index, data).inspect_err(|_| self.blamed = WRONG_SIZE)?
+                // SAFETY: rule 2.
+                let data = unsafe { bytes(value, block.element()) };
+                let data = data.inspect_err(|_| self.blamed = NO_VALUE)?;
+                block.put(channel.0.index, data)?
             }
             // Its bytes are gone because both sides are: nothing can be queued, but the permit is
             // the kernel's to resolve.
@@ -478,18 +558,21 @@ impl Core {
     }
 
     /// Asks the world for a message and copies its element out.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`: there is room for an element, if not NULL.
     #[inline]
-    fn take(
+    unsafe fn take(
         &mut self,
         channel: ChannelId,
-        to: &mut [MaybeUninit<u8>],
+        out: *mut c_void,
         ask: impl FnOnce(&mut Kernel) -> Answer<Message>,
     ) -> Answer {
         let block = self.stores.block(channel);
-        if block.as_ref().is_ok_and(|block| to.len() != block.element()) {
-            self.blamed = WRONG_SIZE;
-            return Err(Status::InvalidArgument);
-        }
+        let size = block.as_ref().map_or(0, |block| block.element());
+        // SAFETY: rule 2.
+        let to = unsafe { room(out.cast::<u8>(), size) };
+        let to = to.inspect_err(|_| self.blamed = NO_OUT)?;
         let message = ask(&mut self.world)?;
         if let Ok(block) = block {
             block.take(message, to);
@@ -507,7 +590,7 @@ impl Core {
     }
 
     /// Passes a refusal on; the ghosts are told of closed channels.
-    fn refused(&mut self, status: Status, channel: AsxChannel) -> Answer {
+    fn refused(&mut self, status: Status, channel: AsxChannelId) -> Answer {
         if status == Status::Disconnected {
             let by = self.current_handle();
             let handle = (channel.bits, channel.generation);
@@ -517,7 +600,7 @@ impl Core {
     }
 
     /// Passes an answer on; the ghosts are told of permits used again.
-    fn watch_permit(&mut self, answer: Answer, permit: AsxPermit) -> Answer {
+    fn watch_permit(&mut self, answer: Answer, permit: AsxSendPermit) -> Answer {
         if let Err(status @ (Status::ObligationAlreadyResolved | Status::ObligationLeaked)) = answer
         {
             let by = self.current_handle();

@@ -4,13 +4,13 @@
 //! what it does not have keeps the profile's default. One compiled against a newer header passes a
 //! larger one; that is refused if it asks for something this library does not know.
 
-use crate::abi::{ASX_NONE, AsxRuntime, AsxStatus, AsxTask, AsxTransfer};
+use crate::abi::{ASX_NONE, AsxClock, AsxRuntime, AsxStatus, AsxTaskId, AsxTime, AsxTransfer};
 use crate::arguments::{self, Out};
 use crate::error::{Bad, Checked, Field, field};
 use crate::pool::SMALL_CALLS;
 use crate::structs;
 use asx_kernel::cancel::ChainLimits;
-use asx_kernel::ids::TaskId;
+use asx_kernel::ids::{RegionId, TaskId};
 use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::{SchedulerConfig, TieBreak};
 use asx_kernel::status::Status;
@@ -51,15 +51,14 @@ pub const ASX_TRACE_OVERWRITE: i32 = 0;
 /// New work is refused.
 pub const ASX_TRACE_REFUSE: i32 = 1;
 
-/// Equals run in the order of their arrival.
+/// Tasks that are equal by priority or deadline run in the order in which they were queued.
 pub const ASX_TIE_FIFO: i32 = 0;
-/// Equals run as the seed says: for exploration.
+/// Tasks that are equal by priority or deadline run in an order drawn from the seed: for
+/// exploration.
 pub const ASX_TIE_SEEDED: i32 = 1;
-/// Equals run in the order of their task ids.
+/// Tasks that are equal by priority or deadline run in the order of their ids. The default.
 pub const ASX_TIE_TASK_KEY: i32 = 2;
 
-/// Answers the time in nanoseconds; never goes back.
-pub type AsxClockFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
 /// Answers 64 random bits.
 pub type AsxEntropyFn = unsafe extern "C" fn(hook: *mut c_void) -> u64;
 /// Answers a number that no other thread has.
@@ -81,7 +80,7 @@ pub struct AsxGhost {
     /// The generation of the handle it was about.
     pub generation: u64,
     /// The task that was being polled, zero if none.
-    pub task: AsxTask,
+    pub task: AsxTaskId,
     /// The function that was called; "asx" in a build without ASX_FEATURE_NAMES.
     pub call: *const c_char,
     /// The caller's file as given to asx_set_location, or NULL.
@@ -97,13 +96,13 @@ pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxG
 
 /// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
 pub type AsxWatchdogFn =
-    unsafe extern "C" fn(hook: *mut c_void, rt: *mut AsxRuntime, task: AsxTask, stage: i32);
+    unsafe extern "C" fn(hook: *mut c_void, rt: *mut AsxRuntime, task: AsxTaskId, stage: i32);
 
-/// How a runtime is set up: filled by asx_config_init, then changed.
+/// How a runtime is set up: filled by asx_runtime_config_init, then changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct AsxConfig {
-    /// sizeof(asx_config).
+pub struct AsxRuntimeConfig {
+    /// sizeof(asx_runtime_config).
     pub struct_size: u32,
     /// One of the ASX_PROFILE_ constants.
     pub profile: i32,
@@ -133,20 +132,20 @@ pub struct AsxConfig {
     pub max_steps: u64,
     /// What happens when the journal is full: ASX_TRACE_.
     pub trace_full: i32,
-    /// How equals are ordered: ASX_TIE_.
+    /// The order of tasks that are equal by priority or deadline: ASX_TIE_.
     pub tie_break: i32,
     /// Cancel dispatches in a row while other work waits.
     pub cancel_streak_limit: u32,
     /// ASX_FLAG_.
     pub flags: u32,
     /// A task not kicked for so long is cancelled; ASX_NONE for no watchdog.
-    pub watchdog_ns: u64,
+    pub watchdog_ns: AsxTime,
     /// Timers at least this far away wait outside the wheel.
-    pub max_wheel_ns: u64,
+    pub max_wheel_ns: AsxTime,
     /// Timers further away than this are refused.
-    pub max_timer_ns: u64,
+    pub max_timer_ns: AsxTime,
     /// Timers that are due within this grid fire together; 0: each at its time.
-    pub coalesce_ns: u64,
+    pub coalesce_ns: AsxTime,
     /// The fewest timers that fire together.
     pub coalesce_group: u64,
     /// The id of the first timer.
@@ -160,13 +159,13 @@ pub struct AsxConfig {
     /// Bytes reserved with ASX_FLAG_POOL; 0: enough for the limits.
     pub pool_bytes: u64,
     /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16, of this runtime alone;
-    /// NULL: allocated. How many are enough: asx_config_pool_size.
+    /// NULL: allocated. How many are enough: asx_runtime_config_pool_size.
     pub pool_memory: *mut c_void,
-    /// Given to each hook.
+    /// Given to each hook, but not to the clock, which has a pointer of its own.
     pub hook: *mut c_void,
-    /// The clock for ASX_NOW; may be NULL. One that answers ASX_NONE has no time to give: the call
-    /// answers ASX_CAPABILITY_DENIED, and nothing has happened.
-    pub clock: Option<AsxClockFn>,
+    /// The clock for ASX_NOW; without one, `clock.now` is NULL. If it returns ASX_NONE it has no
+    /// time to give: the call answers ASX_E_CAPABILITY_DENIED, and nothing has happened.
+    pub clock: AsxClock,
     /// Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none.
     pub log: Option<AsxLogFn>,
     /// Seeds; may be NULL.
@@ -186,7 +185,7 @@ pub struct AsxConfig {
     pub watchdog: Option<AsxWatchdogFn>,
     /// A task that lives so long after its watchdog has cancelled it is completed by force;
     /// ASX_NONE: never.
-    pub watchdog_grace_ns: u64,
+    pub watchdog_grace_ns: AsxTime,
 }
 
 /// The smallest configuration there was: struct_size, profile, seed.
@@ -194,12 +193,12 @@ const SMALLEST: usize = 16;
 /// The largest that is looked at.
 const LARGEST: usize = 4096;
 
-impl AsxConfig {
+impl AsxRuntimeConfig {
     /// The defaults of a profile.
-    pub fn of_profile(profile: i32) -> Answer<AsxConfig> {
+    pub fn of_profile(profile: i32) -> Answer<AsxRuntimeConfig> {
         let wheel = WheelConfig::default();
-        let core = AsxConfig {
-            struct_size: size_of::<AsxConfig>() as u32,
+        let core = AsxRuntimeConfig {
+            struct_size: size_of::<AsxRuntimeConfig>() as u32,
             profile,
             seed: 0,
             max_tasks: ASX_NONE,
@@ -214,7 +213,7 @@ impl AsxConfig {
             max_trace: 65_536,
             max_steps: ASX_NONE,
             trace_full: ASX_TRACE_OVERWRITE,
-            tie_break: ASX_TIE_FIFO,
+            tie_break: ASX_TIE_TASK_KEY,
             cancel_streak_limit: SchedulerConfig::default().cancel_streak_limit,
             flags: 0,
             watchdog_ns: ASX_NONE,
@@ -229,7 +228,7 @@ impl AsxConfig {
             pool_bytes: 0,
             pool_memory: core::ptr::null_mut(),
             hook: core::ptr::null_mut(),
-            clock: None,
+            clock: AsxClock::NONE,
             log: None,
             entropy: None,
             thread: None,
@@ -240,7 +239,7 @@ impl AsxConfig {
             watchdog: None,
             watchdog_grace_ns: ASX_NONE,
         };
-        let bounded = AsxConfig {
+        let bounded = AsxRuntimeConfig {
             max_tasks: 64,
             max_regions: 32,
             max_obligations: 64,
@@ -260,8 +259,8 @@ impl AsxConfig {
         match profile {
             ASX_PROFILE_CORE => Ok(core),
             ASX_PROFILE_EMBEDDED => Ok(bounded),
-            ASX_PROFILE_HFT => Ok(AsxConfig { max_trace: 4096, max_steps: 256, ..core }),
-            ASX_PROFILE_AUTOMOTIVE => Ok(AsxConfig { watchdog_ns: 100_000_000, ..bounded }),
+            ASX_PROFILE_HFT => Ok(AsxRuntimeConfig { max_trace: 4096, max_steps: 256, ..core }),
+            ASX_PROFILE_AUTOMOTIVE => Ok(AsxRuntimeConfig { watchdog_ns: 100_000_000, ..bounded }),
             _ => Err(Status::InvalidArgument),
         }
     }
@@ -270,12 +269,15 @@ impl AsxConfig {
     ///
     /// # Safety
     /// If not NULL, the pointer is readable for the `struct_size` it leads with.
-    pub(crate) unsafe fn read(from: *const AsxConfig) -> Checked<AsxConfig> {
+    pub(crate) unsafe fn read(from: *const AsxRuntimeConfig) -> Checked<AsxRuntimeConfig> {
         // SAFETY: the caller's promise; `prefix` reads no further than `struct_size`.
         let given = unsafe { structs::prefix(from, SMALLEST, LARGEST)? };
-        let head = AsxConfig::of_profile(given.profile()?);
+        let head = AsxRuntimeConfig::of_profile(given.profile()?);
         let head = head.map_err(|_| Bad::field(Field::Profile))?;
-        Ok(AsxConfig { struct_size: size_of::<AsxConfig>() as u32, ..given.over(head) })
+        Ok(AsxRuntimeConfig {
+            struct_size: size_of::<AsxRuntimeConfig>() as u32,
+            ..given.over(head)
+        })
     }
 
     /// The kernel's configuration, if every value is in its range.
@@ -339,6 +341,7 @@ impl AsxConfig {
             // A body in C has no destructor: what has to be undone is on the stack.
             forced_cleanup: true,
             keep_ended: true,
+            tell_leaks: cfg!(feature = "dump"),
         })
     }
 
@@ -406,23 +409,23 @@ pub(crate) fn size(limit: u64) -> usize {
 /// Fills a configuration with the defaults of a profile.
 ///
 /// Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
-/// Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+/// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_config_init(
-    config: *mut AsxConfig,
+pub unsafe extern "C" fn asx_runtime_config_init(
+    config: *mut AsxRuntimeConfig,
     struct_size: usize,
     profile: i32,
 ) -> AsxStatus {
     let fill = || {
         arguments::ensure(
             (SMALLEST..=LARGEST).contains(&struct_size)
-                && struct_size.is_multiple_of(align_of::<AsxConfig>()),
+                && struct_size.is_multiple_of(align_of::<AsxRuntimeConfig>()),
         )?;
-        let defaults = AsxConfig::of_profile(profile)?;
-        let defaults = AsxConfig { struct_size: struct_size as u32, ..defaults };
+        let defaults = AsxRuntimeConfig::of_profile(profile)?;
+        let defaults = AsxRuntimeConfig { struct_size: struct_size as u32, ..defaults };
         // SAFETY: rule 2 of `guard`: the caller promises so many bytes.
         unsafe { structs::write_prefix(config, struct_size, &defaults)? };
         Ok(())
@@ -433,20 +436,20 @@ pub unsafe extern "C" fn asx_config_init(
 /// How many bytes a pool needs for the limits of a configuration: what a creation with
 /// ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
 ///
-/// Pre: `config` points to a configuration from asx_config_init; `out` is writable. Thread: any.
-/// Owns: nothing is kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, a value out of range, a
-/// size that never was, or limits that have no end.
+/// Pre: `config` points to a configuration from asx_runtime_config_init; `out` is writable. Thread:
+/// any. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of
+/// range, a size that never was, or limits that have no end.
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_config_pool_size(
-    config: *const AsxConfig,
+pub unsafe extern "C" fn asx_runtime_config_pool_size(
+    config: *const AsxRuntimeConfig,
     out: *mut u64,
 ) -> AsxStatus {
     let size = || {
         // SAFETY: rule 2 of `guard`: what the caller promises.
-        let (config, out) = unsafe { (AsxConfig::read(config)?, Out::new(out)?) };
+        let (config, out) = unsafe { (AsxRuntimeConfig::read(config)?, Out::new(out)?) };
         config.kernel()?;
         out.set(config.pool_need()? as u64);
         Ok(())
@@ -458,6 +461,8 @@ pub unsafe extern "C" fn asx_config_pool_size(
 pub(crate) enum Line {
     /// A task's watchdog has run out, or has ended it by force.
     Watchdog(TaskId, i32),
+    /// An obligation was leaked: the region, its number, and where it was reserved, if known.
+    Leaked(RegionId, u64, Option<(*const c_char, u32)>),
     /// So many cleanup entries were not run at the end.
     CutOff(u64),
     /// The runtime changes hands.
@@ -469,11 +474,17 @@ pub const ASX_LOG_WARN: i32 = 1;
 /// Worth knowing.
 pub const ASX_LOG_INFO: i32 = 2;
 
+impl AsxClock {
+    /// No clock.
+    pub const NONE: AsxClock =
+        AsxClock { now: None, wait_until: None, state: core::ptr::null_mut() };
+}
+
 /// The hooks, as they are called.
 #[derive(Clone, Copy)]
 pub(crate) struct Hooks {
     pub(crate) hook: *mut c_void,
-    pub(crate) clock: Option<AsxClockFn>,
+    pub(crate) clock: AsxClock,
     pub(crate) log: Option<AsxLogFn>,
     pub(crate) thread: Option<AsxThreadFn>,
     pub(crate) ghost: Option<AsxGhostFn>,
@@ -481,8 +492,8 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    pub(crate) fn of(config: &AsxConfig) -> Hooks {
-        let AsxConfig { hook, clock, log, thread, ghost, watchdog, .. } = *config;
+    pub(crate) fn of(config: &AsxRuntimeConfig) -> Hooks {
+        let AsxRuntimeConfig { hook, clock, log, thread, ghost, watchdog, .. } = *config;
         Hooks { hook, clock, log, thread, ghost, watchdog }
     }
 }

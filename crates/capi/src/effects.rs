@@ -6,16 +6,16 @@
 //! The unsafe code follows rule 3 of `guard`: the core is taken for one effect at a time and is
 //! free while the program runs. Callbacks get the pointers that were given together with them.
 
-use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxRuntime, AsxTask, AsxTransfer};
+use crate::abi::{ASX_WATCHDOG_FORCED, AsxBody, AsxRuntime, AsxTaskId, AsxTransfer};
 use crate::config::{ASX_LOG_INFO, ASX_LOG_WARN, AsxGhost, Hooks, Line};
 use crate::guard::{Cut, Runtime};
 use crate::state::Core;
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::fmt::{self, Write as _};
 use core::mem::MaybeUninit;
 
 enum Effect {
-    Watchdog(AsxTask, i32),
+    Watchdog(AsxTaskId, i32),
     Drop(AsxBody),
     Ghost(AsxGhost),
     Line(Line),
@@ -74,13 +74,32 @@ fn do_one(rt: &Runtime, effect: &Effect) {
             };
             log(rt, ASX_LOG_WARN, format_args!("watchdog: {task} {what}"));
         }
+        Effect::Line(Line::Leaked(region, obligation, place)) if cfg!(feature = "dump") => {
+            let place = Place(*place);
+            let text = format_args!(
+                "obligation {obligation} of region {region} was not committed or aborted{place}"
+            );
+            log(rt, ASX_LOG_WARN, text);
+        }
         Effect::Line(Line::CutOff(cut)) => {
             log(rt, ASX_LOG_WARN, format_args!("destroyed: {cut} cleanup entries were cut off"));
         }
         Effect::Line(Line::Transfer(AsxTransfer { epoch, from, to, .. })) => {
             log(rt, ASX_LOG_INFO, format_args!("transfer {epoch}: from thread {from} to {to}"));
         }
-        Effect::Drop(_) => {}
+        Effect::Drop(_) | Effect::Line(Line::Leaked(..)) => {}
+    }
+}
+
+/// Where a call was made, as the program said: `, reserved at FILE:LINE`.
+struct Place(Option<(*const c_char, u32)>);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((file, line)) = self.0.filter(|(file, _)| !file.is_null()) else { return Ok(()) };
+        // SAFETY: a text that lives as long as the runtime, if an obligation was reserved under it.
+        let file = unsafe { CStr::from_ptr(file) };
+        write!(f, ", reserved at {}:{line}", file.to_str().unwrap_or("?"))
     }
 }
 

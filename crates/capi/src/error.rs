@@ -108,9 +108,11 @@ texts! {
     Size = "Its struct_size is none there ever was, or there is something behind what is known.",
     Handle = "It is no handle of this type.",
     State = "Its handle has a state that the thing has not been in.",
+    Mask = "Its handle has a state mask that is not one state of its type.",
+    Foreign = "It belongs to another runtime.",
+    Itself = "It is the task itself: the wait would never end.",
     Text = "It is not UTF-8, or has no end within 4096 bytes.",
     Overflow = "It is more than memory can have.",
-    Element = "It is not the size of the channel's elements.",
     Clock = "ASX_NOW needs a clock hook.",
 }
 
@@ -308,7 +310,7 @@ const fn position_of(names: &[u8], text: &[u8], start: usize, end: usize) -> u8 
 pub(crate) struct LastError(Cell<(Option<(Signature, Fault)>, u64)>);
 
 impl LastError {
-    /// Keeps a failure. Answers that are no failures (ASX_WOULD_BLOCK and its kin) are not kept.
+    /// Keeps a failure. Answers that are no failures (ASX_E_WOULD_BLOCK and its kin) are not kept.
     pub(crate) fn keep(&self, signature: Signature, fault: Fault) {
         if fault.status >= Status::InvalidArgument {
             let (_, count) = self.0.get();

@@ -4,11 +4,12 @@
 //! handle, the function that was called, and the caller's file and line if it told them
 //! (`ASX_CALL`). Reports wait until the call is over: the hook runs while nothing is borrowed.
 
-use crate::abi::{AsxStatus, AsxTask};
+use crate::abi::{AsxStatus, AsxTaskId};
 use crate::config::AsxGhost;
 use crate::error::Signature;
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
+use asx_kernel::ids::ObligationId;
 use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::ffi::c_char;
@@ -73,6 +74,11 @@ impl Ghosts {
         self.on
     }
 
+    /// Where the call under way comes from; NULL if that is not known.
+    pub(crate) fn site(&self) -> (*const c_char, u32) {
+        self.site
+    }
+
     /// Where the next call comes from.
     pub(crate) fn set_location(&mut self, file: *const c_char, line: u32) {
         self.site = (file, line);
@@ -99,7 +105,13 @@ impl Ghosts {
     }
 
     /// Counts a misuse.
-    pub(crate) fn note(&mut self, kind: i32, status: AsxStatus, handle: (u64, u64), task: AsxTask) {
+    pub(crate) fn note(
+        &mut self,
+        kind: i32,
+        status: AsxStatus,
+        handle: (u64, u64),
+        task: AsxTaskId,
+    ) {
         if !self.on {
             return;
         }
@@ -128,7 +140,7 @@ impl Ghosts {
         kind: i32,
         status: AsxStatus,
         handle: (u64, u64),
-        task: AsxTask,
+        task: AsxTaskId,
     ) {
         let told = times.min(MOST_REPORTS as u32);
         (0..told).for_each(|_| self.note(kind, status, handle, task));
@@ -145,6 +157,29 @@ impl Ghosts {
 
     pub(crate) fn take_report(&mut self) -> Option<AsxGhost> {
         if self.reports.is_empty() { None } else { Some(self.reports.remove(0)) }
+    }
+}
+
+/// Where obligations were reserved, as far as the program has said with `asx_set_location`.
+#[derive(Default)]
+pub(crate) struct Places(Vec<(ObligationId, *const c_char, u32)>);
+
+impl Places {
+    /// Remembers a place, if there is memory for it; it is only told to people.
+    pub(crate) fn keep(&mut self, obligation: ObligationId, (file, line): (*const c_char, u32)) {
+        if cfg!(feature = "dump") && !file.is_null() && self.0.try_reserve(1).is_ok() {
+            self.0.push((obligation, file, line));
+        }
+    }
+
+    /// Forgets the place of an obligation that is resolved: where it was.
+    pub(crate) fn take(&mut self, obligation: ObligationId) -> Option<(*const c_char, u32)> {
+        if !cfg!(feature = "dump") {
+            return None;
+        }
+        let at = self.0.iter().position(|(own, ..)| *own == obligation)?;
+        let (_, file, line) = self.0.swap_remove(at);
+        Some((file, line))
     }
 }
 

@@ -10,6 +10,9 @@
 //! A function with an `at once` line tries that first: either all is done then, or nothing has
 //! changed. It allocates nothing, calls nobody and refuses nothing.
 //!
+//! A function whose first argument is a context, a sender, a receiver or a permit finds its runtime
+//! in there; a context among the other arguments must be of the same runtime (`on`).
+//!
 //! Rules of the unsafe code, here and where `export!` is used:
 //! 1. A runtime pointer is NULL, or came from asx_runtime_create and is not yet destroyed: what
 //!    every function asks of its caller. NULL and misaligned ones are refused.
@@ -22,7 +25,7 @@
 //!    touched by the owner's thread only, or never change.
 
 use crate::abi::{AsxRuntime, AsxStatus};
-use crate::config::{AsxConfig, Hooks};
+use crate::config::{AsxRuntimeConfig, Hooks};
 use crate::effects;
 use crate::error::{Checked, Fault, LastError, Named, Signature};
 use crate::mailbox::Mailbox;
@@ -36,16 +39,20 @@ use asx_kernel::world::Answer;
 use core::cell::{Cell, UnsafeCell};
 
 pub(crate) use crate::arguments::{
-    Cut, Out, bytes, ensure, has, maybe, number, put_text, room, text,
+    Cut, Out, bytes, ensure, events, has, maybe, number, other_than, put_text, read, room, text,
 };
+pub(crate) use crate::handles::on;
 pub(crate) use crate::structs::{Look, options, prefix};
 pub(crate) use crate::sync::os_thread;
 
-/// Declares functions of the library: see the module's text.
+/// Declares functions of the library: see the module's text. The first argument is the runtime, or
+/// something that names it: `sender: *const AsxChannelSender as rt`.
 macro_rules! export {
     ($(
         $(#[$doc:meta])*
-        fn $name:ident($rt:ident $(, $arg:ident: $type:ty)* $(,)?) {
+        fn $name:ident(
+            $own:ident $(: $own_type:ty as $rt:ident)? $(, $arg:ident: $type:ty)* $(,)?
+        ) {
             $(let $pattern:pat = $check:expr;)*
             $(at once: $at_once:expr;)?
             |$core:ident| $body:expr
@@ -57,20 +64,30 @@ macro_rules! export {
         /// As said under Pre; `rt` is NULL or a living runtime.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
-            $rt: *mut $crate::AsxRuntime, $($arg: $type),*
+            $own: own_type!($($own_type)?), $($arg: $type),*
         ) -> $crate::AsxStatus {
-            const SIGNATURE: $crate::error::Signature = signature!($name($rt $(, $arg)*));
+            const SIGNATURE: $crate::error::Signature = signature!($name($own $(, $arg)*));
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
-                at_once!([$($at_once)?] $crate::guard::enter($rt, SIGNATURE.kept(), |entry| {
+                use $crate::handles::NamesRuntime as _;
+                $(let $rt = $own.runtime(); let _ = $rt;)?
+                let own_rt = $own.runtime();
+                at_once!([$($at_once)?] $crate::guard::enter(own_rt, SIGNATURE.kept(), |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
-                    let later = false $(| $crate::handles::Argument($arg).is_later())*;
-                    let claims = || [(0, 0), $($crate::handles::Argument($arg).raw()),*];
+                    let later = $crate::handles::is_later(&$own.raw())
+                        $(| $crate::handles::Argument($arg).is_later())*;
+                    let claims = || [
+                        $own.raw(),
+                        $($crate::handles::Argument($arg).raw()),*
+                    ];
                     let stale = |core: &$crate::state::Core| {
+                        // A build without names does not say which argument it was.
+                        if !cfg!(feature = "names") {
+                            return 0;
+                        }
                         let at = 1_u8;
-                        let found = 0_u8;
-                        let _ = core;
+                        let found = u8::from($own.is_stale(core));
                         $(
                             let at = at + 1;
                             let stale = found == 0
@@ -97,6 +114,12 @@ macro_rules! export {
             }
         }
     )*};
+}
+
+/// The type of a function's first argument.
+macro_rules! own_type {
+    () => { *mut $crate::AsxRuntime };
+    ($type:ty) => { $type };
 }
 
 /// A call, or first what it may do at once: then the call in full is apart, so that the frame of
@@ -136,7 +159,7 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(
-        config: &AsxConfig,
+        config: &AsxRuntimeConfig,
         owner: u64,
         reserve: Reserve,
         mailbox: Mailbox,

@@ -7,7 +7,8 @@
 //! thing, which all have been).
 
 use crate::abi::{
-    AsxChannel, AsxObligation, AsxPermit, AsxRegion, AsxTask, AsxTimer, AsxTransfer, AsxWitness,
+    AsxChannelId, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxObligationId, AsxRegionId,
+    AsxRuntime, AsxSendPermit, AsxTaskId, AsxTimerHandle, AsxTransfer, AsxWitnessId,
 };
 use crate::arguments;
 use crate::error::{Bad, Checked, Fault, Why, check};
@@ -56,6 +57,133 @@ pub(crate) trait Claims {
 }
 
 impl<T> Claims for Argument<T> {}
+
+/// A first argument: the runtime, or something that names it.
+pub(crate) trait NamesRuntime: Copy {
+    /// The runtime; NULL if the argument is NULL or misaligned.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`.
+    unsafe fn runtime(self) -> *mut AsxRuntime;
+
+    /// The handle of a task or region in it; zero of none.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`.
+    #[inline(always)]
+    unsafe fn raw(self) -> Raw {
+        (0, 0)
+    }
+
+    /// Whether the handle in it is stale.
+    ///
+    /// # Safety
+    /// Rule 2 of `guard`.
+    #[inline(always)]
+    unsafe fn is_stale(self, _: &Core) -> bool {
+        false
+    }
+}
+
+impl NamesRuntime for *mut AsxRuntime {
+    #[inline(always)]
+    unsafe fn runtime(self) -> *mut AsxRuntime {
+        self
+    }
+}
+
+/// What is behind a pointer that may be anything a caller can give.
+///
+/// # Safety
+/// Rule 2 of `guard`.
+#[inline(always)]
+unsafe fn peek<T: Copy>(from: *const T) -> Option<T> {
+    if from.is_null() || !from.is_aligned() {
+        return None;
+    }
+    // SAFETY: rule 2.
+    Some(unsafe { from.read() })
+}
+
+macro_rules! names_runtime {
+    ($($type:ident, $own:ident => $bits:expr;)*) => {$(
+        impl NamesRuntime for *mut $type {
+            #[inline(always)]
+            unsafe fn runtime(self) -> *mut AsxRuntime {
+                // SAFETY: rule 2.
+                unsafe { peek(self) }.map_or(core::ptr::null_mut(), |own| own.rt)
+            }
+
+            unsafe fn is_stale(self, core: &Core) -> bool {
+                let stale = |$own: $type| core.is_stale(($bits.bits, $bits.generation));
+                // SAFETY: rule 2.
+                unsafe { peek(self) }.is_some_and(stale)
+            }
+        }
+    )*};
+}
+
+names_runtime! {
+    AsxChannelSender, own => own.channel;
+    AsxChannelReceiver, own => own.channel;
+    AsxSendPermit, own => own;
+}
+
+impl NamesRuntime for *mut AsxCx {
+    #[inline(always)]
+    unsafe fn runtime(self) -> *mut AsxRuntime {
+        // SAFETY: rule 2.
+        unsafe { peek(self) }.map_or(core::ptr::null_mut(), |cx| cx.rt)
+    }
+
+    #[inline(always)]
+    unsafe fn raw(self) -> Raw {
+        // SAFETY: rule 2.
+        unsafe { peek(self) }.map_or((0, 0), |cx| (cx.task.bits, cx.task.generation))
+    }
+
+    unsafe fn is_stale(self, core: &Core) -> bool {
+        // SAFETY: rule 2.
+        core.is_stale(unsafe { NamesRuntime::raw(self) })
+    }
+}
+
+impl Argument<*mut AsxCx> {
+    /// # Safety
+    /// Rule 2 of `guard`.
+    #[inline(always)]
+    pub(crate) unsafe fn raw(&self) -> Raw {
+        // SAFETY: rule 2.
+        unsafe { NamesRuntime::raw(self.0) }
+    }
+
+    /// # Safety
+    /// Rule 2 of `guard`.
+    #[inline(always)]
+    pub(crate) unsafe fn is_later(&self) -> bool {
+        // SAFETY: rule 2.
+        is_later(&unsafe { self.raw() })
+    }
+
+    /// # Safety
+    /// Rule 2 of `guard`.
+    pub(crate) unsafe fn is_stale(&self, core: &Core) -> bool {
+        // SAFETY: rule 2.
+        core.is_stale(unsafe { self.raw() })
+    }
+}
+
+/// The task of a context that must be of this runtime.
+///
+/// # Safety
+/// Rule 2 of `guard`.
+#[inline(always)]
+pub(crate) unsafe fn on(cx: *mut AsxCx, rt: *mut AsxRuntime) -> Checked<TaskId> {
+    // SAFETY: rule 2.
+    let AsxCx { rt: own, task } = unsafe { arguments::read(cx)? };
+    check(own == rt, Why::Foreign)?;
+    task.id()
+}
 
 macro_rules! stale {
     ($($type:ident),*) => {$(
@@ -118,21 +246,28 @@ macro_rules! claims {
     )*};
 }
 
-claims!(AsxRegion, AsxTask);
-stale!(AsxObligation, AsxChannel, AsxPermit, AsxWitness);
+claims!(AsxRegionId, AsxTaskId);
+stale!(AsxObligationId, AsxChannelId, AsxWitnessId);
 
 /// Whether a handle claims more than the first state.
 #[inline(always)]
-fn is_later(raw: &Raw) -> bool {
+pub(crate) fn is_later(raw: &Raw) -> bool {
     (raw.0 >> 32) as u16 > NEW
 }
 
 /// Whether a word has this tag and one of the states up to `last`.
 #[cfg_attr(feature = "inline", inline(always))]
 #[cfg_attr(not(feature = "inline"), inline(never))]
-fn is_snapshot(word: u64, tag: Tag, last: u16) -> bool {
+fn is_snapshot(word: u64, tag: Tag, last: u16) -> Checked {
     let mask = (word >> 32) as u16;
-    word >> 48 == tag as u64 && mask.is_power_of_two() && mask <= last
+    let is_one = mask.is_power_of_two() && mask <= last;
+    if word >> 48 == tag as u64 && is_one { Ok(()) } else { Err(no_snapshot(word, tag)) }
+}
+
+/// Why a word is no handle of this type: its tag, or else its state.
+#[cold]
+fn no_snapshot(word: u64, tag: Tag) -> Bad {
+    Bad::new(if word >> 48 == tag as u64 { Why::Mask } else { Why::Handle })
 }
 
 macro_rules! handles {
@@ -143,7 +278,7 @@ macro_rules! handles {
             /// are.
             #[inline(always)]
             pub(crate) fn id(self) -> Checked<$id> {
-                check(is_snapshot(self.bits, Tag::$tag, $last), Why::Handle)?;
+                is_snapshot(self.bits, Tag::$tag, $last)?;
                 Ok($id(Handle::from_raw(self.bits, self.generation).key()))
             }
         }
@@ -151,8 +286,8 @@ macro_rules! handles {
 }
 
 handles! {
-    AsxRegion => RegionId, Region, RegionState::Closed.mask();
-    AsxTask => TaskId, Task, TaskState::Completed.mask();
+    AsxRegionId => RegionId, Region, RegionState::Closed.mask();
+    AsxTaskId => TaskId, Task, TaskState::Completed.mask();
 }
 
 /// Things whose handles are made once, with the first state: one comparison.
@@ -162,7 +297,9 @@ macro_rules! stateless {
             /// The kernel's id, if the handle is of this type.
             #[inline(always)]
             pub(crate) fn id(self) -> Checked<$id> {
-                check(self.bits >> 32 == (Tag::$tag as u64) << 16 | NEW as u64, Why::Handle)?;
+                if self.bits >> 32 != (Tag::$tag as u64) << 16 | NEW as u64 {
+                    return Err(no_snapshot(self.bits, Tag::$tag));
+                }
                 Ok($id(Key { generation: self.generation, index: self.bits as u32 }))
             }
 
@@ -176,8 +313,8 @@ macro_rules! stateless {
 }
 
 stateless! {
-    AsxObligation => ObligationId, Obligation;
-    AsxChannel => ChannelId, Channel;
+    AsxObligationId => ObligationId, Obligation;
+    AsxChannelId => ChannelId, Channel;
 }
 
 /// The mask of the first state.
@@ -186,7 +323,7 @@ const NEW: u16 = 1;
 /// The tag of permits, which the kernel's handles do not have.
 const PERMIT: u64 = (Tag::Channel as u64) + 1;
 
-impl AsxPermit {
+impl AsxSendPermit {
     /// The kernel's id, if the handle is of this type.
     pub(crate) fn id(self) -> Checked<PermitId> {
         check(self.bits >> 32 == PERMIT << 16, Why::Handle)?;
@@ -194,12 +331,13 @@ impl AsxPermit {
     }
 
     /// The handle of an id.
-    pub(crate) fn of(id: PermitId) -> AsxPermit {
-        AsxPermit { bits: (PERMIT << 48) | u64::from(id.0.index), generation: id.0.generation }
+    pub(crate) fn of(rt: *mut AsxRuntime, id: PermitId) -> AsxSendPermit {
+        let bits = (PERMIT << 48) | u64::from(id.0.index);
+        AsxSendPermit { rt, bits, generation: id.0.generation }
     }
 }
 
-impl AsxTimer {
+impl AsxTimerHandle {
     /// The kernel's handle.
     pub(crate) fn id(self) -> TimerHandle {
         TimerHandle { id: self.id, generation: self.generation }
@@ -211,8 +349,8 @@ impl AsxTimer {
     }
 
     /// The handle of an id.
-    pub(crate) fn of(handle: TimerHandle) -> AsxTimer {
-        AsxTimer { id: handle.id, generation: handle.generation }
+    pub(crate) fn of(handle: TimerHandle) -> AsxTimerHandle {
+        AsxTimerHandle { id: handle.id, generation: handle.generation }
     }
 }
 
@@ -222,9 +360,9 @@ impl AsxTransfer {
         AsxTransfer { struct_size: 0, reserved: 0, from: 0, to: 0, epoch: 0 };
 }
 
-impl AsxTask {
+impl AsxTaskId {
     /// No task.
-    pub(crate) const NONE: AsxTask = AsxTask { bits: 0, generation: 0 };
+    pub(crate) const NONE: AsxTaskId = AsxTaskId { bits: 0, generation: 0 };
 }
 
 impl Core {
@@ -269,14 +407,14 @@ impl Core {
     }
 
     /// A task's handle, as it is now.
-    pub(crate) fn task_handle(&self, task: TaskId) -> AsxTask {
+    pub(crate) fn task_handle(&self, task: TaskId) -> AsxTaskId {
         let handle = self.world.task_snapshot(task);
-        AsxTask { bits: handle.word(), generation: handle.generation() }
+        AsxTaskId { bits: handle.word(), generation: handle.generation() }
     }
 
     /// A region's handle, as it is now.
-    pub(crate) fn region_handle(&self, region: RegionId) -> AsxRegion {
+    pub(crate) fn region_handle(&self, region: RegionId) -> AsxRegionId {
         let handle = self.world.region_snapshot(region);
-        AsxRegion { bits: handle.word(), generation: handle.generation() }
+        AsxRegionId { bits: handle.word(), generation: handle.generation() }
     }
 }

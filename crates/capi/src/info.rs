@@ -1,6 +1,6 @@
 //! The kernel's views as the structs that cross the boundary.
 
-use crate::abi::{ASX_NONE, AsxReason, AsxRegionInfo, AsxTask, AsxTaskInfo};
+use crate::abi::{ASX_NONE, AsxCancelReason, AsxRegionInfo, AsxTaskId, AsxTaskInfo};
 use crate::error::{Bad, Checked, Why};
 use crate::guard::{self, Look, Out};
 use crate::state::Core;
@@ -79,18 +79,18 @@ pub(crate) fn reason(
     core: &Core,
     reason: Option<&Reason>,
     depth: u32,
-    out: Look<AsxReason>,
+    out: Look<AsxCancelReason>,
     text: &mut [MaybeUninit<u8>],
     size: Out<usize>,
 ) -> Answer {
     let link = reason.and_then(|reason| reason.chain().nth(depth as usize));
     let link = link.ok_or(Status::Empty)?;
-    out.set(AsxReason {
+    out.set(AsxCancelReason {
         struct_size: 0,
         kind: link.kind as i32,
         time: link.timestamp.as_nanos(),
         region: core.region_handle(link.origin_region),
-        task: link.origin_task.map_or(AsxTask::NONE, |task| core.task_handle(task)),
+        task: link.origin_task.map_or(AsxTaskId::NONE, |task| core.task_handle(task)),
         has_task: i32::from(link.origin_task.is_some()),
         truncated: i32::from(link.truncated),
     })?;

@@ -14,7 +14,7 @@ export! {
     /// How much was recorded, and how much can be read.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_get_info(rt, info: *mut AsxJournalInfo) {
         let info = Look::new(info)?;
         |core| {
@@ -31,9 +31,9 @@ export! {
 
     /// The digest of every event recorded so far. Takes as long as events are retained.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY with
-    /// ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_INVALID_ARGUMENT;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+    /// with ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_digest(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -49,7 +49,7 @@ export! {
     ///
     /// Pre: `events` has room for `room` of them; `count` is writable: how many were read. Thread:
     /// the owner's. Owns: nothing. Answers: ASX_OK, also when none was left;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_read(rt, from: u64, events: *mut AsxEvent, room: usize, count: *mut usize) {
         let events = guard::room(events, room)?;
         let count = Out::new(count)?;
@@ -75,8 +75,9 @@ export! {
     /// A retained event as a line of text.
     ///
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the line's length.
-    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is no such event;
-    /// ASX_FULL when it was cut; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is no such
+    /// event; ASX_E_FULL when it was cut; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
     fn asx_journal_line(rt, seq: u64, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
@@ -90,7 +91,25 @@ export! {
     }
 }
 
-fn convert(event: &Event) -> AsxEvent {
+impl AsxEvent {
+    /// No event.
+    pub const NONE: AsxEvent = AsxEvent {
+        seq: 0,
+        time: 0,
+        kind: 0,
+        present: 0,
+        task: 0,
+        region: 0,
+        timer: 0,
+        channel: 0,
+        fields: 0,
+        fields_present: 0,
+        field: [0; ASX_EVENT_FIELDS],
+    };
+}
+
+/// An event as it crosses the boundary.
+pub(crate) fn convert(event: &Event) -> AsxEvent {
     let subject = &event.subject;
     let flag = |bit: u32, there: Option<u64>| if there.is_some() { bit } else { 0 };
     let mut out = AsxEvent {
@@ -105,9 +124,7 @@ fn convert(event: &Event) -> AsxEvent {
         region: subject.region.unwrap_or(0),
         timer: subject.timer.unwrap_or(0),
         channel: subject.channel.unwrap_or(0),
-        fields: 0,
-        fields_present: 0,
-        field: [0; ASX_EVENT_FIELDS],
+        ..AsxEvent::NONE
     };
     event.kind.visit(|_, field| {
         let value = match field {

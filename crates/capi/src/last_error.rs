@@ -1,21 +1,21 @@
 //! What was wrong with a call, or would be with a configuration: for the caller to ask.
 
 use crate::abi::{AsxRuntime, AsxStatus};
-use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxConfig};
+use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, AsxRuntimeConfig};
 use crate::error::{AsxErrorInfo, Bad, Checked, Fault, Field, field};
 use crate::guard::{self, Look, Runtime, number};
 use crate::memory::Reserve;
 use asx_kernel::status::Status;
 
 /// What was wrong with the last call of this runtime that failed, on the owner's thread: which
-/// function, which argument, and why. Answers below ASX_INVALID_ARGUMENT, which say how things
+/// function, which argument, and why. Answers below ASX_E_INVALID_ARGUMENT, which say how things
 /// stand, are no failures. It stays until the next failure; a failure of this call itself, of
 /// asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
-/// callbacks too. Without a runtime there is asx_config_check.
+/// callbacks too. Without a runtime there is asx_runtime_config_check.
 ///
 /// Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
-/// forever. Answers: ASX_OK; ASX_EMPTY when no call has failed; ASX_INVALID_ARGUMENT;
-/// ASX_AFFINITY_VIOLATION.
+/// forever. Answers: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
+/// ASX_E_AFFINITY_VIOLATION.
 ///
 /// # Safety
 /// As said under Pre.
@@ -36,22 +36,22 @@ pub unsafe extern "C" fn asx_last_error(
 /// What asx_runtime_create would say of a configuration, without creating anything, and which field
 /// is the one that it refuses. Whether there is enough memory is not looked at.
 ///
-/// Pre: `config` points to a configuration from asx_config_init; `error` is NULL or leads with its
-/// size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept; texts are
-/// the library's and live forever. Answers: ASX_OK; ASX_INVALID_ARGUMENT for what
-/// asx_runtime_create refuses with it; ASX_RESOURCE_EXHAUSTED for a pool that no memory can have,
-/// or with ASX_FLAG_STRICT for one that is too small for the limits (asx_config_pool_size).
+/// Pre: `config` points to a configuration from asx_runtime_config_init; `error` is NULL or leads
+/// with its size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept;
+/// texts are the library's and live forever. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for what
+/// asx_runtime_create refuses with it; ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have,
+/// or with ASX_FLAG_STRICT for one that is too small for the limits (asx_runtime_config_pool_size).
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_config_check(
-    config: *const AsxConfig,
+pub unsafe extern "C" fn asx_runtime_config_check(
+    config: *const AsxRuntimeConfig,
     error: *mut AsxErrorInfo,
 ) -> AsxStatus {
     let tell = || {
         // SAFETY: rule 2 of `guard`: what the caller promises.
-        let (error, config) = unsafe { (Look::maybe(error)?, AsxConfig::read(config)) };
+        let (error, config) = unsafe { (Look::maybe(error)?, AsxRuntimeConfig::read(config)) };
         let checked = config.and_then(|config| config.check());
         checked.or_else(|bad| {
             let signature = signature!(asx_runtime_create(config, out));
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn asx_config_check(
     number(guard::caught(tell))
 }
 
-impl AsxConfig {
+impl AsxRuntimeConfig {
     /// Looks at everything a creation looks at that needs no memory.
     fn check(&self) -> Checked {
         self.kernel()?;

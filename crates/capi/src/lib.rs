@@ -14,9 +14,9 @@
 //! ```
 //!
 //! `unsafe` beside the declarations is in `guard`, `channel`, `structs`, `handles`, `step`,
-//! `effects`, `recover`, `transfer`, `mailbox`, `storage`, `pool` and `memory`; each block cites a
-//! numbered rule of its module or of `guard`. Functions are declared with `export!`, which makes
-//! the checks.
+//! `effects`, `recover`, `transfer`, `mailbox`, `storage`, `wheel`, `pool` and `memory`; each block
+//! cites a numbered rule of its module or of `guard`. Functions are declared with `export!`, which
+//! makes the checks.
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
@@ -32,6 +32,7 @@ mod ahead;
 mod arguments;
 pub mod channel;
 pub mod config;
+pub mod cx;
 mod effects;
 pub mod ghost;
 mod handles;
@@ -45,6 +46,7 @@ pub mod obligation;
 mod pool;
 pub mod recover;
 pub mod region;
+pub mod replay;
 pub mod runtime;
 mod state;
 pub mod status;
@@ -56,6 +58,7 @@ mod sync;
 pub mod task;
 pub mod timer;
 pub mod transfer;
+pub mod wheel;
 pub mod witness;
 mod words;
 

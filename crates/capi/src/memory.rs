@@ -36,7 +36,7 @@ use asx_kernel::world::Answer;
 use core::ffi::c_void;
 
 /// Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
-/// that call is of answers it ASX_REENTRANT; other runtimes it may use.
+/// that call is of answers it ASX_E_REENTRANT; other runtimes it may use.
 pub type AsxAllocFn = unsafe extern "C" fn(hook: *mut c_void, size: usize) -> *mut c_void;
 /// Takes back what the other gave. What it may call is the same.
 pub type AsxFreeFn = unsafe extern "C" fn(hook: *mut c_void, pointer: *mut c_void);

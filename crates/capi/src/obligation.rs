@@ -1,8 +1,8 @@
 //! Obligations: promised, then kept or given up; reported if neither.
 
-use crate::abi::{AsxObligation, AsxRegion};
+use crate::abi::{AsxObligationId, AsxRegionId};
 use crate::ghost::ASX_GHOST_DOUBLE_RESOLVE;
-use crate::guard::Out;
+use crate::guard::{self, Out};
 use crate::info;
 use crate::state::Core;
 use asx_kernel::obligation::ObligationState;
@@ -14,14 +14,18 @@ export! {
     /// Reserves an obligation in an open region.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: the caller is to commit or abort it.
-    /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
-    /// ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_obligation_reserve(rt, region: AsxRegion, out: *mut AsxObligation) {
+    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    /// ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_obligation_reserve(rt, region: AsxRegionId, out: *mut AsxObligationId) {
         let region = region.id()?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, 0)?;
-            out.set(AsxObligation::of(core.world.oblige(region)?));
+            let obligation = core.world.oblige(region)?;
+            let site = core.ghosts.site();
+            let runtime = guard::runtime(rt)?;
+            runtime.reserve.strictly(|| core.places.keep(obligation, site));
+            out.set(AsxObligationId::of(obligation));
             Ok(())
         }
     }
@@ -29,9 +33,9 @@ export! {
     /// Keeps an obligation.
     ///
     /// Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: ASX_OK;
-    /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_REGION_CLOSED;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_obligation_commit(rt, obligation: AsxObligation) {
+    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_REGION_CLOSED;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_obligation_commit(rt, obligation: AsxObligationId) {
         let _ = obligation.id()?;
         |core| core.resolve(obligation, Resolution::Commit)
     }
@@ -40,18 +44,18 @@ export! {
     ///
     /// Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: as
     /// asx_obligation_commit.
-    fn asx_obligation_abort(rt, obligation: AsxObligation) {
+    fn asx_obligation_abort(rt, obligation: AsxObligationId) {
         let _ = obligation.id()?;
         |core| core.resolve(obligation, Resolution::Abort)
     }
 
-    /// Where an obligation stands: ASX_OBLIGATION_STATE_. A resolved one is forgotten, and answers
+    /// Where an obligation stands: ASX_OBLIGATION_. A resolved one is forgotten, and answers
     /// that it is.
     ///
     /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_obligation_state(rt, obligation: AsxObligation, state: *mut i32) {
+    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_obligation_state(rt, obligation: AsxObligationId, state: *mut i32) {
         let obligation = obligation.id()?;
         let state = Out::new(state)?;
         |core| {
@@ -62,11 +66,11 @@ export! {
 
     /// What an explicit step of the obligation to a state would answer. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
-    /// state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION;
-    /// ASX_OBLIGATION_ALREADY_RESOLVED; ASX_OBLIGATION_LEAKED; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_obligation_check(rt, obligation: AsxObligation, state: i32) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
+    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_obligation_check(rt, obligation: AsxObligationId, state: i32) {
         let obligation = obligation.id()?;
         let state = info::nth(&ObligationState::ALL, state)?;
         |core| core.world.obligation(obligation)?.check(state)
@@ -74,8 +78,12 @@ export! {
 }
 
 impl Core {
-    fn resolve(&mut self, obligation: AsxObligation, resolution: Resolution) -> Answer {
-        let answer = self.world.resolve(obligation.id()?, resolution);
+    fn resolve(&mut self, obligation: AsxObligationId, resolution: Resolution) -> Answer {
+        let id = obligation.id()?;
+        let answer = self.world.resolve(id, resolution);
+        if answer.is_ok() {
+            let _ = self.places.take(id);
+        }
         if let Err(status @ (Status::ObligationAlreadyResolved | Status::ObligationLeaked)) = answer
         {
             let by = self.current_handle();

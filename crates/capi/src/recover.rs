@@ -19,15 +19,16 @@ use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, TaskError};
 
 /// Says that a callback of this runtime was left by longjmp or an exception and will not return:
-/// without it steps and asx_runtime_destroy answer ASX_REENTRANT for ever. A poll that was left
+/// without it steps and asx_runtime_destroy answer ASX_E_REENTRANT for ever. A poll that was left
 /// ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
-/// is not done. If a function of asx_set_allocator was left, every later call answers ASX_INTERNAL,
-/// and asx_runtime_destroy calls nothing and frees nothing but a pool.
+/// is not done. If a function of asx_set_allocator was left, every later call answers
+/// ASX_E_INTERNAL, and asx_runtime_destroy calls nothing and frees nothing but a pool.
 ///
 /// Pre: no callback and no call of this runtime is under way any more; to call it from inside one
 /// is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
-/// skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION
-/// when no callback was left; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION.
+/// skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
+/// ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT for NULL;
+/// ASX_E_AFFINITY_VIOLATION.
 ///
 /// # Safety
 /// As said under Pre.

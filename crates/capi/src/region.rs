@@ -1,8 +1,8 @@
 //! Regions: opening, ending, closing, finalizers.
 
 use crate::abi::{
-    ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, AsxBody, AsxBudget, AsxReason,
-    AsxRegion, AsxRegionInfo, AsxRegionOptions, AsxTask,
+    ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, AsxBody, AsxBudget, AsxCancelKind,
+    AsxCancelReason, AsxRegionId, AsxRegionInfo, AsxRegionOptions, AsxTaskId, AsxTime,
 };
 use crate::error::{Bad, Checked, Field, field};
 use crate::guard::{self, Look, Out};
@@ -24,8 +24,8 @@ export! {
     /// The root region, which every other is inside of.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_root(rt, out: *mut AsxRegion) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_root(rt, out: *mut AsxRegionId) {
         let out = Out::new(out)?;
         |core| {
             out.set(core.region_handle(core.world.root()));
@@ -36,14 +36,14 @@ export! {
     /// Opens a child region.
     ///
     /// Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
-    /// the region belongs to its parent. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// the region belongs to its parent. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_open(
         rt,
-        parent: AsxRegion,
+        parent: AsxRegionId,
         options: *const AsxRegionOptions,
-        out: *mut AsxRegion,
+        out: *mut AsxRegionId,
     ) {
         let parent = parent.id()?;
         let options = region_options(guard::options(options, NO_OPTIONS)?)?;
@@ -58,26 +58,31 @@ export! {
 
     /// The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_end(rt, region: AsxRegion) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_end(rt, region: AsxRegionId) {
         let region = region.id()?;
         |core| core.world.end_region(region)
     }
 
     /// Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
     ///
-    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; what still lives after `force_ns`
-    /// (ASX_NONE: never) is completed by force; `first` is NULL or writable: whether it was the
-    /// first request. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when there is no memory for
-    /// the message, without which it always goes; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// `force_ns` is the grace of each round: what still lives that long after the request is
+    /// completed by force, then the finalizers run, and each of them has the same time again from
+    /// its start. ASX_NONE: nothing is forced. So a close of a region with n finalizers may take up
+    /// to n + 1 times `force_ns`.
+    ///
+    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
+    /// whether it was the first request. Thread: the owner's. Owns: nothing is kept. Answers:
+    /// ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is
+    /// no memory for the message, without which it always goes; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
     fn asx_region_close(
         rt,
-        region: AsxRegion,
-        kind: i32,
+        region: AsxRegionId,
+        kind: AsxCancelKind,
         message: *const c_char,
-        force_ns: u64,
+        force_ns: AsxTime,
         first: *mut i32,
     ) {
         let region = region.id()?;
@@ -98,9 +103,9 @@ export! {
 
     /// Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_gate(rt, region: AsxRegion, open: i32) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_gate(rt, region: AsxRegionId, open: i32) {
         let region = region.id()?;
         |core| core.world.set_admission(region, open != 0)
     }
@@ -108,10 +113,10 @@ export! {
     /// Registers a finalizer: it runs when everything else in the region is over, last in first.
     ///
     /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
-    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_region_defer(rt, region: AsxRegion, body: AsxBody) {
+    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_defer(rt, region: AsxRegionId, body: AsxBody) {
         let region = region.id()?;
         let body = body.checked()?;
         |core| {
@@ -132,10 +137,10 @@ export! {
     /// Spawns a finalizer task into a region that is finalizing.
     ///
     /// Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
-    /// asx_region_defer. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_INVALID_TRANSITION; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED without memory;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_spawn_finalizer(rt, region: AsxRegion, body: AsxBody, out: *mut AsxTask) {
+    /// asx_region_defer. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_INVALID_TRANSITION; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_spawn_finalizer(rt, region: AsxRegionId, body: AsxBody, out: *mut AsxTaskId) {
         let region = region.id()?;
         let body = body.checked()?;
         let out = Out::new(out)?;
@@ -155,9 +160,9 @@ export! {
     /// Counts bytes against the memory limit, on behalf of a region, until it closes.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_use_storage(rt, region: AsxRegion, bytes: usize) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_use_storage(rt, region: AsxRegionId, bytes: usize) {
         let region = region.id()?;
         |core| core.world.use_storage(region, bytes)
     }
@@ -165,10 +170,10 @@ export! {
     /// Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
     /// handles are stale from then on.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not closed, or the root;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_release(rt, region: AsxRegion) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not closed, or the root;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_release(rt, region: AsxRegionId) {
         let region = region.id()?;
         |core| core.world.release_region(region)
     }
@@ -177,9 +182,9 @@ export! {
     /// the region or one around it is released, or the runtime destroyed; so can its reason.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INCOMPLETE_CHILDREN when it is not closed; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_outcome(rt, region: AsxRegion, outcome: *mut i32) {
+    /// ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_outcome(rt, region: AsxRegionId, outcome: *mut i32) {
         let region = region.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
@@ -192,8 +197,8 @@ export! {
     /// The state of a region. Not at one whose parent has closed: see asx_region_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_get_info(rt, region: AsxRegion, info: *mut AsxRegionInfo) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_get_info(rt, region: AsxRegionId, info: *mut AsxRegionInfo) {
         let region = region.id()?;
         let info = Look::new(info)?;
         |core| info.set(info::region(&core.world.region(region)?))
@@ -203,8 +208,8 @@ export! {
     /// (asx_region_outcome) included.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_snapshot(rt, region: AsxRegion, out: *mut AsxRegion) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_snapshot(rt, region: AsxRegionId, out: *mut AsxRegionId) {
         let region = region.id()?;
         let out = Out::new(out)?;
         |core| {
@@ -218,13 +223,13 @@ export! {
     ///
     /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
     /// is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_EMPTY when there is no such link; ASX_FULL when the message was cut;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Answers: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+    /// cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_reason(
         rt,
-        region: AsxRegion,
+        region: AsxRegionId,
         depth: u32,
-        reason: *mut AsxReason,
+        reason: *mut AsxCancelReason,
         text: *mut c_char,
         room: usize,
         size: *mut usize,
@@ -242,10 +247,10 @@ export! {
     /// Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_WOULD_BLOCK, and the task is woken when it has closed; ASX_CANCELLED;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
-    /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_wait(rt, region: AsxRegion, task: AsxTask, outcome: *mut i32) {
+    /// ASX_E_WOULD_BLOCK, and the task is woken when it has closed; ASX_E_CANCELLED;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+    /// ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_wait(rt, region: AsxRegionId, task: AsxTaskId, outcome: *mut i32) {
         let region = region.id()?;
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
@@ -263,10 +268,10 @@ export! {
 
     /// What an explicit step of the region to a state would answer. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
-    /// state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_INCOMPLETE_CHILDREN;
-    /// ASX_UNRESOLVED_OBLIGATIONS; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_region_check(rt, region: AsxRegion, state: i32) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN;
+    /// ASX_E_UNRESOLVED_OBLIGATIONS; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_check(rt, region: AsxRegionId, state: i32) {
         let region = region.id()?;
         let state = info::nth(&RegionState::ALL, state)?;
         |core| core.world.try_region(region, state)
@@ -301,8 +306,8 @@ pub(crate) fn budget(budget: AsxBudget, priority: u32) -> Checked<Budget> {
     let maybe = |value: u64| (value != ASX_NONE).then_some(value);
     Ok(Budget {
         deadline: maybe(budget.deadline).map(Time::from_nanos),
-        poll_quota: budget.polls,
-        cost_quota: maybe(budget.cost),
+        poll_quota: budget.poll_quota,
+        cost_quota: maybe(budget.cost_quota),
         priority: Priority(u8::try_from(priority).map_err(|_| Bad::field(Field::Priority))?),
     })
 }

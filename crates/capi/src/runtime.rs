@@ -1,10 +1,13 @@
 //! The runtime itself: creation and end, stepping, time, shutdown, diagnosis.
 
 use crate::abi::{
-    ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxRuntime, AsxStats, AsxStatus, AsxTask,
+    ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxRuntime, AsxStats, AsxStatus, AsxTaskId,
+    AsxTime,
 };
 use crate::ahead::CREATION;
-use crate::config::{ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxConfig, Hooks};
+use crate::config::{
+    ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxRuntimeConfig, Hooks,
+};
 use crate::effects;
 use crate::error::{Bad, Checked, Field, Why};
 use crate::ghost::{ASX_GHOST_AFFINITY, ASX_GHOST_BORROW_EPOCH};
@@ -37,8 +40,8 @@ pub const ASX_SUGGEST_DRAIN_REGIONS: i32 = 3;
 ///
 /// Pre: both functions keep working until the process ends, on every thread that has a runtime.
 /// Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
-/// ASX_INVALID_ARGUMENT for a NULL function; ASX_INVALID_TRANSITION when set before or after a
-/// runtime was created; ASX_CAPABILITY_DENIED in a build that uses Rust's allocator.
+/// ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set before or after a
+/// runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's allocator.
 ///
 /// # Safety
 /// As said under Pre.
@@ -56,24 +59,24 @@ pub unsafe extern "C" fn asx_set_allocator(
 
 /// Creates a runtime. The calling thread is its owner.
 ///
-/// Pre: `config` points to a configuration from asx_config_init. Thread: any; it becomes the
-/// owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
-/// configuration must live as long. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL, for a value
+/// Pre: `config` points to a configuration from asx_runtime_config_init. Thread: any; it becomes
+/// the owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+/// configuration must live as long. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value
 /// out of range, a size that never was, or a `pool_memory` that another runtime has;
-/// ASX_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
+/// ASX_E_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
 /// `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
-/// asx_config_pool_size tells).
+/// asx_runtime_config_pool_size tells).
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_create(
-    config: *const AsxConfig,
+    config: *const AsxRuntimeConfig,
     out: *mut *mut AsxRuntime,
 ) -> AsxStatus {
     number(guard::caught(|| {
         // SAFETY: rule 2 of `guard`: what the caller promises.
-        let (mut config, out) = unsafe { (AsxConfig::read(config)?, Out::new(out)?) };
+        let (mut config, out) = unsafe { (AsxRuntimeConfig::read(config)?, Out::new(out)?) };
         if config.flags & ASX_FLAG_SEED_FROM_ENTROPY != 0 {
             let entropy = config.entropy.ok_or(Bad::field(Field::Entropy))?;
             // SAFETY: rule 2: given together by the program.
@@ -84,7 +87,7 @@ pub unsafe extern "C" fn asx_runtime_create(
     }))
 }
 
-fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
+fn create(config: &AsxRuntimeConfig) -> Answer<*mut AsxRuntime> {
     config.kernel()?;
     let hooks = Hooks::of(config);
     let owner = guard::caller(&hooks);
@@ -108,7 +111,7 @@ fn create(config: &AsxConfig) -> Answer<*mut AsxRuntime> {
 
 /// Says how large a pool must be that is too small.
 #[cold]
-fn tell_need(config: &AsxConfig, hooks: &Hooks) {
+fn tell_need(config: &AsxRuntimeConfig, hooks: &Hooks) {
     if let Ok(need) = config.pool_need() {
         let text = format_args!("the pool needs {need} bytes for the limits");
         effects::tell(hooks, ASX_LOG_WARN, text);
@@ -116,7 +119,7 @@ fn tell_need(config: &AsxConfig, hooks: &Hooks) {
 }
 
 /// Makes a runtime of memory that is at hand, and everything ready in there that can be.
-fn build(config: &AsxConfig, owner: u64, reserve: Reserve) -> Answer<*mut AsxRuntime> {
+fn build(config: &AsxRuntimeConfig, owner: u64, reserve: Reserve) -> Answer<*mut AsxRuntime> {
     let refused = |_| Status::ResourceExhausted;
     reserve.check(CREATION, 0)?;
     // Room for as many tasks as there can be, if that is not too many.
@@ -146,8 +149,8 @@ const SOME_EVENTS: usize = 64;
 /// told to the log hook.
 ///
 /// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
-/// is taken. Answers: ASX_OK; ASX_INVALID_ARGUMENT for NULL; ASX_AFFINITY_VIOLATION;
-/// ASX_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
+/// is taken. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION;
+/// ASX_E_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
 ///
 /// # Safety
 /// As said under Pre.
@@ -189,16 +192,16 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
 ///
 /// Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
 /// current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
-/// Answers: ASX_OK, whether or not work is left (see `progress`); ASX_INVALID_ARGUMENT;
-/// ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_AFFINITY_VIOLATION;
-/// ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+/// Answers: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
+/// ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_E_AFFINITY_VIOLATION;
+/// ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_step(
     rt: *mut AsxRuntime,
-    now: u64,
+    now: AsxTime,
     max_steps: u64,
     progress: *mut AsxProgress,
 ) -> AsxStatus {
@@ -213,16 +216,16 @@ pub unsafe extern "C" fn asx_step(
 /// Polls until nothing is runnable at the time `now`.
 ///
 /// Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
-/// ASX_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
-/// ASX_INVALID_ARGUMENT; ASX_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
-/// ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a callback; ASX_INTERNAL.
+/// ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
+/// ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
+/// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_run_until_idle(
     rt: *mut AsxRuntime,
-    now: u64,
+    now: AsxTime,
     progress: *mut AsxProgress,
 ) -> AsxStatus {
     let signature = signature!(asx_run_until_idle(rt, now, progress));
@@ -237,13 +240,13 @@ pub unsafe extern "C" fn asx_run_until_idle(
 ///
 /// Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
 /// Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
-/// happens to; ASX_INVALID_ARGUMENT for NULL or a handle of another type; ASX_STALE_HANDLE for
+/// happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE for
 /// one that never was, or whose slot has another tenant.
 ///
 /// # Safety
 /// As said under Pre.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTask) -> AsxStatus {
+pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTaskId) -> AsxStatus {
     let wake = || {
         // SAFETY: rule 1 of `guard`: what the caller promises. Only atomics are touched.
         let rt = unsafe { Runtime::of(rt)? };
@@ -256,8 +259,8 @@ export! {
     /// The runtime's time.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_now(rt, out: *mut u64) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_now(rt, out: *mut AsxTime) {
         let out = Out::new(out)?;
         |core| {
             out.set(core.world.now().as_nanos());
@@ -267,9 +270,9 @@ export! {
 
     /// Moves the runtime's time without polling anything. A time that has passed changes nothing.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for
-    /// ASX_NOW; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_advance(rt, now: u64) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for
+    /// ASX_NOW; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_advance(rt, now: AsxTime) {
         let () = guard::ensure(now != crate::abi::ASX_NOW)?;
         |core| {
             core.world.set_now(Time::from_nanos(now));
@@ -281,7 +284,7 @@ export! {
     /// anything.
     ///
     /// Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_fire_timers(rt, fired: *mut u64) {
         let fired = Out::maybe(fired)?;
         |core| {
@@ -294,9 +297,9 @@ export! {
 
     /// When something happens by itself next: a timer, a deadline, a grace, a watchdog.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when
-    /// nothing will; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_next_deadline(rt, out: *mut u64) {
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+    /// when nothing will; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_next_deadline(rt, out: *mut AsxTime) {
         let out = Out::new(out)?;
         |core| {
             out.set(core.next_deadline().ok_or(Status::Empty)?.as_nanos());
@@ -306,8 +309,8 @@ export! {
 
     /// What the governor suggests from now on.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
-    /// mode that is none; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+    /// mode that is none; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_set_governor_mode(rt, mode: i32) {
         let mode = suggestion(mode)?;
         |core| {
@@ -318,8 +321,8 @@ export! {
 
     /// Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_soft_stop(rt) {
         |core| {
             core.world.soft_stop();
@@ -327,13 +330,14 @@ export! {
         }
     }
 
-    /// Shuts down: a soft stop now, the root closed after `soft_ns`, what still lives completed by
-    /// force `force_ns` later. Go on stepping until it is quiescent.
+    /// Shuts down: a soft stop now, the root closed after `soft_ns`, and what still lives
+    /// `force_ns` later completed by force. Each finalizer has `force_ns` again, as with
+    /// asx_region_close. Keep stepping until asx_quiescent answers ASX_OK.
     ///
-    /// Pre: `force_ns` may be ASX_NONE. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED without memory for one more than the first;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_shutdown(rt, soft_ns: u64, force_ns: u64) {
+    /// Pre: `force_ns` may be ASX_NONE: nothing is forced. Thread: the owner's. Owns: nothing.
+    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
+    /// more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_shutdown(rt, soft_ns: AsxTime, force_ns: AsxTime) {
         |core| {
             // For the first there always is what it needs.
             if core.shut {
@@ -349,9 +353,9 @@ export! {
     /// Whether everything is over; if not, what is still alive.
     ///
     /// Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_TASKS_STILL_ACTIVE, ASX_OBLIGATIONS_UNRESOLVED,
-    /// ASX_REGIONS_NOT_CLOSED, ASX_TIMERS_PENDING or ASX_CHANNEL_NOT_DRAINED, the first in this
-    /// order; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Answers: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
+    /// ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
+    /// this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_quiescent(rt, diagnosis: *mut AsxDiagnosis) {
         let diagnosis = Look::maybe(diagnosis)?;
         |core| {
@@ -376,9 +380,9 @@ export! {
     /// The tree of what still lives, as text for people.
     ///
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
-    /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when it was cut;
-    /// ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when it was cut;
+    /// ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_dump(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
@@ -389,11 +393,11 @@ export! {
     }
 
     /// Checks every invariant; a broken one is named in the text, by its id and what was found. As
-    /// after every ASX_INTERNAL nothing can be called then but asx_runtime_destroy.
+    /// after every ASX_E_INTERNAL nothing can be called then but asx_runtime_destroy.
     ///
-    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INTERNAL when one
-    /// is broken; ASX_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_INVALID_ARGUMENT;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INTERNAL when
+    /// one is broken; ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
@@ -407,7 +411,7 @@ export! {
     /// A number from the runtime's own stream, which the seed decides.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_random(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -419,7 +423,7 @@ export! {
     /// The state of timers, run queues and the scheduler's counters.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_get_queues(rt, info: *mut AsxQueuesInfo) {
         let info = Look::new(info)?;
         |core| {
@@ -450,7 +454,7 @@ export! {
     /// The runtime's counters.
     ///
     /// Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_get_stats(rt, stats: *mut AsxStats) {
         let stats = Look::new(stats)?;
         |core| {
@@ -472,14 +476,16 @@ export! {
                 pool_spills: pool.spills,
                 cleanups_cut: core.world.cleanups_cut(),
                 watchdogs_forced: core.watchdogs_forced(),
+                obligations_leaked: core.world.leaks(),
             })
         }
     }
 
     /// Says where the next call is made, for ghost reports: ASX_CALL does.
     ///
-    /// Pre: `file` is NULL or a text that lives until that call is over. Thread: the owner's. Owns:
-    /// nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: `file` is NULL or a text that lives until that call is over, and as long as the runtime
+    /// if it reserves an obligation: __FILE__ does. Thread: the owner's. Owns:
+    /// nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_set_location(rt, file: *const c_char, line: u32) {
         |core| {
             core.ghosts.set_location(file, line);
@@ -491,8 +497,8 @@ export! {
     /// poll under way ends: the ghost monitors watch that.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
-    /// too; ASX_INVALID_ARGUMENT; ASX_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
-    /// without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
+    /// without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -510,8 +516,8 @@ export! {
 
     /// Ends a borrow.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
-    /// borrow that is not held; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+    /// borrow that is not held; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_borrow_end(rt, borrow: u64) {
         |core| core.borrows.end(borrow).inspect_err(|status| {
             let task = core.current_handle();
@@ -561,7 +567,7 @@ impl Core {
         }
         let strays = rt.strays.swap(0, Ordering::Relaxed);
         let status = Status::AffinityViolation.number();
-        self.ghosts.note_many(strays, ASX_GHOST_AFFINITY, status, (0, 0), AsxTask::NONE);
+        self.ghosts.note_many(strays, ASX_GHOST_AFFINITY, status, (0, 0), AsxTaskId::NONE);
     }
 
     /// Refuses the end of a runtime from inside of it.

@@ -4,11 +4,11 @@
 //! that runs out asks the world to cancel its task, as any caller could.
 
 use crate::abi::{
-    ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTask, AsxTransfer,
+    ASX_NONE, ASX_WATCHDOG_CANCELLED, ASX_WATCHDOG_FORCED, AsxBody, AsxTaskId, AsxTransfer,
 };
-use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, AsxConfig, Line, size};
+use crate::config::{ASX_FLAG_GHOSTS, ASX_FLAG_POOL, AsxRuntimeConfig, Line, size};
 use crate::error::{Bad, Fault, Signature, Why};
-use crate::ghost::{Borrows, Ghosts};
+use crate::ghost::{Borrows, Ghosts, Places};
 use crate::holdings::Storage;
 use crate::store::{Message, Stores};
 use alloc::collections::{TryReserveError, VecDeque};
@@ -69,6 +69,8 @@ pub(crate) struct Core {
     /// Memory of Closed regions may be kept for a while: there is no pool.
     pub(crate) keeps_storage: bool,
     pub(crate) ghosts: Ghosts,
+    /// Where obligations were reserved, as far as the program has said.
+    pub(crate) places: Places,
     pub(crate) borrows: Borrows,
     /// The task being polled, and the error it has set.
     pub(crate) current: Option<TaskId>,
@@ -107,12 +109,12 @@ pub(crate) struct Core {
     /// Somebody listens to watchdogs.
     watches: bool,
     /// What is to be told of them.
-    pub(crate) watched: VecDeque<(AsxTask, i32)>,
+    pub(crate) watched: VecDeque<(AsxTaskId, i32)>,
     logs: bool,
 }
 
 impl Core {
-    pub(crate) fn new(config: &AsxConfig) -> Answer<Core> {
+    pub(crate) fn new(config: &AsxRuntimeConfig) -> Answer<Core> {
         Ok(Core {
             world: World::new(config.kernel()?),
             bodies: Arena::new(),
@@ -127,6 +129,7 @@ impl Core {
             storage: Storage::default(),
             keeps_storage: config.flags & ASX_FLAG_POOL == 0,
             ghosts: Ghosts::new(config.flags & ASX_FLAG_GHOSTS != 0, config.ghost.is_some()),
+            places: Places::default(),
             borrows: Borrows::new(size(config.max_borrows)),
             current: None,
             current_body: None,
@@ -219,6 +222,12 @@ impl Core {
     fn let_go(&mut self) {
         while let Some(queue) = self.world.pop_dropped() {
             queue.into_iter().for_each(|message| self.stores.free(message));
+        }
+        while cfg!(feature = "dump")
+            && let Some((region, obligation)) = self.world.next_leaked()
+        {
+            let place = self.places.take(obligation);
+            self.tell(Line::Leaked(region, obligation.ordinal(), place));
         }
         while let Some(unused) = self.world.next_released() {
             // What was completed by force was not noticed after a poll.
@@ -445,8 +454,8 @@ impl Core {
     }
 
     /// The handle of the task being polled.
-    pub(crate) fn current_handle(&self) -> AsxTask {
-        self.current.map_or(AsxTask::NONE, |task| self.task_handle(task))
+    pub(crate) fn current_handle(&self) -> AsxTaskId {
+        self.current.map_or(AsxTaskId::NONE, |task| self.task_handle(task))
     }
 }
 
@@ -519,7 +528,9 @@ impl Core {
         let said = self.blamed.take();
         let fault = Fault::from(status);
         match (status, said) {
-            (Status::InvalidArgument, Some((name, why))) => signature.fault(name, Bad::new(why)),
+            (Status::InvalidArgument | Status::ResourceExhausted, Some((name, why))) => {
+                signature.fault(name, Bad { status, ..Bad::new(why) })
+            }
             (Status::InvalidArgument, None) => fault.of_argument(signature.only_argument()),
             (Status::StaleHandle, _) => {
                 fault.of_argument(if stale > 0 { stale } else { signature.only_argument() })

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  begin (core borrowed)          poll (core free)        finish (core borrowed)    effects
-//!  mailbox -> watchdogs -> next -> callback(rt, task) ->  polled -> settle      ->  drops, hooks
+//!  mailbox -> watchdogs -> next -> callback(cx, ctx)  ->  polled -> settle      ->  drops, hooks
 //! ```
 //! The callback may call everything but the step itself and the runtime's end. The unsafe code
 //! follows rule 3 of `guard`: between begin and finish nothing of the core is borrowed.
 
 use crate::abi::{
-    ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_FAILED, ASX_POLL_PENDING, ASX_POLL_READY,
-    AsxBody, AsxProgress, AsxRuntime, AsxTask,
+    ASX_NONE, ASX_NOW, ASX_POLL_CANCELLED, ASX_POLL_ERROR, ASX_POLL_PENDING, ASX_POLL_READY,
+    AsxBody, AsxCx, AsxProgress, AsxRuntime, AsxTaskId,
 };
 use crate::config::Line;
 use crate::effects;
@@ -46,7 +46,7 @@ struct Run {
 #[derive(Clone, Copy)]
 struct Turn {
     task: TaskId,
-    handle: AsxTask,
+    handle: AsxTaskId,
     lane: Lane,
     kept: Body,
     body: AsxBody,
@@ -71,7 +71,7 @@ pub(crate) fn drive(
     let enter = || {
         let progress = progress.map_err(|bad| signature.fault("progress", bad))?;
         // An argument like any other: looked at before the thread is.
-        check(now != ASX_NOW || rt.hooks.clock.is_some(), Why::Clock)
+        check(now != ASX_NOW || rt.hooks.clock.now.is_some(), Why::Clock)
             .map_err(|bad| signature.fault("now", bad))?;
         rt.check_thread()?;
         rt.occupy()?;
@@ -115,14 +115,14 @@ fn inside(
 
 /// The time a caller gave, or the clock's, which may call nothing meanwhile.
 fn instant(rt: &Runtime, call: Signature, now: u64) -> Answer<Time> {
-    let clock = match rt.hooks.clock {
+    let clock = match rt.hooks.clock.now {
         Some(clock) if now == ASX_NOW => clock,
         _ => return Ok(Time::from_nanos(now)),
     };
     // SAFETY: rule 3 for the core; the hook was given together with its pointer.
     let told = unsafe {
         rt.with(|core| core.may_run(call))?;
-        rt.keep_out(|| clock(rt.hooks.hook))
+        rt.keep_out(|| clock(rt.hooks.clock.state))
     };
     // The end of time would fire everything, and nothing could come after it.
     if told == ASX_NONE { Err(Status::CapabilityDenied) } else { Ok(Time::from_nanos(told)) }
@@ -166,11 +166,13 @@ fn run(rt: &Runtime, bound: Bound) -> Run {
     run
 }
 
-fn poll(rt: &Runtime, task: AsxTask, body: AsxBody) -> i32 {
+fn poll(rt: &Runtime, task: AsxTaskId, body: AsxBody) -> i32 {
     let rt = core::ptr::from_ref(rt).cast_mut().cast::<AsxRuntime>();
+    let mut cx = AsxCx { rt, task };
     match body.poll {
-        // SAFETY: given together by the program; nothing of the core is borrowed (rule 3).
-        Some(poll) => unsafe { poll(rt, task, body.ctx) },
+        // SAFETY: given together by the program; nothing of the core is borrowed (rule 3). The
+        // context lives until the callback returns.
+        Some(poll) => unsafe { poll(&raw mut cx, body.ctx) },
         None => ASX_POLL_READY,
     }
 }
@@ -200,7 +202,9 @@ impl Core {
     /// nobody has to be polled, or nobody can.
     fn begin_end(&mut self) -> Option<Bound> {
         let most = self.bodies() as u64;
-        if most == 0 || self.broken {
+        // What is outstanding is leaked by the close, and reported.
+        let owes = self.world.outstanding() > 0;
+        if self.broken || (most == 0 && !owes) {
             return None;
         }
         self.stepping = true;
@@ -234,7 +238,7 @@ impl Core {
             idle: i32::from(run.idle),
             polls: run.polls,
             next_deadline: self.next_deadline().map_or(ASX_NONE, Time::as_nanos),
-            last_task: run.last.map_or(AsxTask::NONE, |(task, _)| self.task_handle(task)),
+            last_task: run.last.map_or(AsxTaskId::NONE, |(task, _)| self.task_handle(task)),
             last_lane: run.last.map_or(-1, |(_, lane)| lane as i32),
             reserved: 0,
         })
@@ -302,7 +306,7 @@ impl Core {
         let end = match end {
             ASX_POLL_READY => PollEnd::Ready,
             ASX_POLL_CANCELLED => PollEnd::Cancelled,
-            ASX_POLL_FAILED => PollEnd::Failed(
+            ASX_POLL_ERROR => PollEnd::Failed(
                 self.error
                     .take()
                     .unwrap_or_else(|| TaskError { status: None, message: "failed".into() }),

@@ -1,6 +1,7 @@
 //! The memory of regions, as programs ask for it; how it is kept is in `holdings`.
 
-use crate::abi::{AsxRegion, AsxTask};
+use crate::abi::{AsxRegionId, AsxTaskId};
+use crate::error::Why;
 use crate::ghost::ASX_GHOST_STORAGE;
 use crate::guard::{self, Out, Runtime};
 use crate::holdings::{Chunk, GUARD, Holding, MOST_KEPT, POISON};
@@ -27,6 +28,10 @@ impl Core {
     ) -> Answer<*mut c_void> {
         if self.world.region_handle(region)?.allows(RegionState::Closed.mask()) {
             return Err(Status::RegionClosed);
+        }
+        if isize::try_from(size.saturating_add(align)).is_err() {
+            self.blamed = Some(("size", Why::Overflow));
+            return Err(Status::ResourceExhausted);
         }
         let guard = if self.ghosts.is_on() { GUARD.0 } else { 0 };
         let storage = &mut self.storage;
@@ -109,9 +114,9 @@ impl Core {
     }
 
     fn note_storage(&mut self, times: usize, region: RegionId) {
-        let AsxRegion { bits, generation } = self.region_handle(region);
+        let AsxRegionId { bits, generation } = self.region_handle(region);
         let times = u32::try_from(times).unwrap_or(u32::MAX);
-        self.ghosts.note_many(times, ASX_GHOST_STORAGE, 0, (bits, generation), AsxTask::NONE);
+        self.ghosts.note_many(times, ASX_GHOST_STORAGE, 0, (bits, generation), AsxTaskId::NONE);
     }
 }
 
@@ -124,11 +129,12 @@ export! {
     ///
     /// Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
     /// Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_CLOSED; ASX_RESOURCE_EXHAUSTED when the
-    /// memory limit, the pool or the allocator has no more; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED
+    /// when the memory limit, the pool or the allocator has no more; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
     fn asx_region_alloc(
         rt,
-        region: AsxRegion,
+        region: AsxRegionId,
         size: usize,
         align: usize,
         out: *mut *mut c_void,

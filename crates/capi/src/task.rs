@@ -2,8 +2,8 @@
 
 use crate::abi::{
     ASX_NONE, ASX_PRIORITY_DEFAULT, ASX_TASK_AUTO_RELEASE, ASX_TASK_DEFAULT_WATCHDOG, AsxBody,
-    AsxBudget, AsxReason, AsxRegion, AsxTask, AsxTaskEntry, AsxTaskInfo, AsxTaskOptions, AsxTimer,
-    AsxWhen,
+    AsxBudget, AsxCancelKind, AsxCancelReason, AsxRegionId, AsxTaskEntry, AsxTaskId, AsxTaskInfo,
+    AsxTaskOptions, AsxTimerHandle, AsxWhen,
 };
 use crate::error::{Bad, Checked, Field, Why, field};
 use crate::ghost::{ASX_GHOST_DOUBLE_CANCEL, ASX_GHOST_STALE};
@@ -33,15 +33,15 @@ export! {
     ///
     /// Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
     /// Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
-    /// stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_REGION_NOT_OPEN; ASX_ADMISSION_CLOSED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
+    /// stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_spawn(
         rt,
-        region: AsxRegion,
+        region: AsxRegionId,
         body: AsxBody,
         options: *const AsxTaskOptions,
-        out: *mut AsxTask,
+        out: *mut AsxTaskId,
     ) {
         let region = region.id()?;
         let body = body.checked()?;
@@ -64,15 +64,15 @@ export! {
 
     /// Records a task that failed to start: it is over at once, with an error.
     ///
-    /// Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
-    /// 4096 bytes; `out` is writable. Thread: the owner's. Owns: nothing is kept. Answers: as
-    /// asx_task_spawn.
+    /// Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
+    /// belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes; `out` is
+    /// writable. Thread: the owner's. Owns: nothing is kept. Answers: as asx_task_spawn.
     fn asx_task_spawn_failed(
         rt,
-        region: AsxRegion,
+        region: AsxRegionId,
         status: i32,
         message: *const c_char,
-        out: *mut AsxTask,
+        out: *mut AsxTaskId,
     ) {
         let region = region.id()?;
         let status = error_status(status)?;
@@ -88,10 +88,10 @@ export! {
 
     /// Wakes a task. A wake for one that is over is journaled and does nothing.
     ///
-    /// Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers:
-    /// ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when its queue is
-    /// full; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_wake(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers: ASX_OK;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when its queue is full;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_wake(rt, task: AsxTaskId) {
         let id = task.id()?;
         |core| {
             let core = core.keeps_all();
@@ -103,13 +103,13 @@ export! {
     ///
     /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
     /// whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
-    /// kept. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when
-    /// the cancel queue is full, or there is no memory for the message; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
+    /// kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
+    /// when the cancel queue is full, or there is no memory for the message;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_cancel(
         rt,
-        task: AsxTask,
-        kind: i32,
+        task: AsxTaskId,
+        kind: AsxCancelKind,
         message: *const c_char,
         first: *mut i32,
     ) {
@@ -135,8 +135,8 @@ export! {
     /// The state of a task. Not at one whose region is stale: see asx_task_outcome.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_get_info(rt, task: AsxTask, info: *mut AsxTaskInfo) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_get_info(rt, task: AsxTaskId, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
         |core| info.set(info::task(core, &core.world.task(task)?))
@@ -146,8 +146,8 @@ export! {
     /// (asx_task_outcome) included.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_snapshot(rt, task: AsxTask, out: *mut AsxTask) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_snapshot(rt, task: AsxTaskId, out: *mut AsxTaskId) {
         let task = task.id()?;
         let out = Out::new(out)?;
         |core| {
@@ -161,9 +161,9 @@ export! {
     /// the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
     ///
     /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_TASKS_STILL_ACTIVE when it is not over; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_outcome(rt, task: AsxTask, outcome: *mut i32) {
+    /// ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_outcome(rt, task: AsxTaskId, outcome: *mut i32) {
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
         |core| {
@@ -176,11 +176,12 @@ export! {
     /// A text of a task: ASX_TEXT_.
     ///
     /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
-    /// owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY when there is none; ASX_FULL when it was
-    /// cut; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it
+    /// was cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
     fn asx_task_get_text(
         rt,
-        task: AsxTask,
+        task: AsxTaskId,
         which: i32,
         text: *mut c_char,
         room: usize,
@@ -207,14 +208,14 @@ export! {
 
     /// A link of the chain of causes of a task's cancel: 0 is the reason itself.
     ///
-    /// Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
-    /// when there is no such link; ASX_FULL when the message was cut; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+    /// when there is no such link; ASX_E_FULL when the message was cut; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_reason(
         rt,
-        task: AsxTask,
+        task: AsxTaskId,
         depth: u32,
-        reason: *mut AsxReason,
+        reason: *mut AsxCancelReason,
         text: *mut c_char,
         room: usize,
         size: *mut usize,
@@ -232,8 +233,8 @@ export! {
     /// The tasks that wait to be polled, with their context pointers, by slot.
     ///
     /// Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
-    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_FULL when some were left out;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
+    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when some were left out;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_list(rt, entries: *mut AsxTaskEntry, room: usize, count: *mut usize) {
         let entries = guard::room(entries, room)?;
         let count = Out::new(count)?;
@@ -252,9 +253,9 @@ export! {
 
     /// The task that is being polled.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_EMPTY
-    /// outside a poll; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_current(rt, out: *mut AsxTask) {
+    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
+    /// outside a poll; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_current(rt, out: *mut AsxTaskId) {
         let out = Out::new(out)?;
         |core| {
             out.set(core.task_handle(core.current.ok_or(Status::Empty)?));
@@ -262,22 +263,12 @@ export! {
         }
     }
 
-    /// Looks whether the task was asked to stop. If so it has now seen it, and is to clean up.
-    ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_CANCELLED;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_checkpoint(rt, task: AsxTask) {
-        let task = task.id()?;
-        |core| core.world.checkpoint(task)
-    }
-
-    /// As asx_task_checkpoint, with the answer in `*out`.
+    /// As asx_is_cancelled, with the answer in `*out` and a status.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_is_cancelled(rt, task: AsxTask, out: *mut i32) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_is_cancelled(rt, task: AsxTaskId, out: *mut i32) {
         let task = task.id()?;
         let out = Out::new(out)?;
         |core| {
@@ -288,10 +279,10 @@ export! {
 
     /// Acknowledges a cancel: the task has seen it. Once more is no error.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_TRANSITION when
-    /// there is nothing to acknowledge; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_acknowledge(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_TRANSITION
+    /// when there is nothing to acknowledge; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_acknowledge(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| match core.world.is_cancelled(task)? {
             true => Ok(()),
@@ -301,29 +292,29 @@ export! {
 
     /// Until the matching asx_task_unshield the task sees no cancel.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_shield(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_shield(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| core.world.shield(task)
     }
 
     /// Ends the innermost shield.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION without a shield; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_task_unshield(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION without a shield; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_task_unshield(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| core.world.unshield(task)
     }
 
     /// Spends cost from the task's budget.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_BUDGET_EXHAUSTED, with
-    /// nothing spent and the cancel begun; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_INVALID_TRANSITION when it is over; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_spend(rt, task: AsxTask, cost: u64) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with
+    /// nothing spent and the cancel begun; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_spend(rt, task: AsxTaskId, cost: u64) {
         let task = task.id()?;
         |core| core.world.spend(task, cost)
     }
@@ -334,10 +325,10 @@ export! {
     /// with the task), and asx_stats counts them.
     ///
     /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
-    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over; ASX_RESOURCE_EXHAUSTED;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_push_cleanup(rt, task: AsxTask, body: AsxBody) {
+    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_push_cleanup(rt, task: AsxTaskId, body: AsxBody) {
         let task = task.id()?;
         let body = body.checked()?;
         |core| {
@@ -359,16 +350,16 @@ export! {
     /// Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
-    /// ASX_CANCELLED; ASX_BUDGET_EXHAUSTED; ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is over;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_sleep(rt, task: AsxTask, when: AsxWhen, out: *mut AsxTimer) {
+    /// ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
+    /// ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_sleep(rt, task: AsxTaskId, when: AsxWhen, out: *mut AsxTimerHandle) {
         let task = task.id()?;
         let when = when.checked()?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, 0)?;
-            out.set(AsxTimer::of(core.world.sleep(task, when)?));
+            out.set(AsxTimerHandle::of(core.world.sleep(task, when)?));
             Ok(())
         }
     }
@@ -376,10 +367,10 @@ export! {
     /// Whether a sleep is over.
     ///
     /// Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_WOULD_BLOCK, and the task is woken when it is; ASX_CANCELLED; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_task_sleep_over(rt, task: AsxTask, timer: AsxTimer) {
+    /// ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_sleep_over(rt, task: AsxTaskId, timer: AsxTimerHandle) {
         let task = task.id()?;
         |core| match core.world.slept(task, timer.id())? {
             Poll::Pending => Err(Status::WouldBlock),
@@ -389,17 +380,19 @@ export! {
 
     /// Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
     ///
-    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_WOULD_BLOCK, and the task is woken when it has ended; ASX_CANCELLED;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over;
-    /// ASX_RESOURCE_EXHAUSTED without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_join(rt, task: AsxTask, target: AsxTask, outcome: *mut i32) {
-        let task = task.id()?;
-        let target = target.id()?;
+    /// Pre: `target` is not the task itself; `outcome` is writable. Thread: the owner's. Owns:
+    /// nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
+    /// ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    /// the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_task_join(rt, task: AsxTaskId, target: AsxTaskId, outcome: *mut i32) {
+        let id = task.id()?;
+        let other = target.id()?;
+        let () = guard::other_than(&target.id()?, &task.id()?)?;
         let outcome = Out::new(outcome)?;
         |core| {
-            core.prepare_wait(rt, task)?;
-            match core.world.join(task, target)? {
+            core.prepare_wait(rt, id)?;
+            match core.world.join(id, other)? {
                 Poll::Pending => Err(Status::WouldBlock),
                 Poll::Ready(severity) => {
                     outcome.set(severity as i32);
@@ -411,11 +404,11 @@ export! {
 
     /// Waits for the soft stop, on behalf of a task.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_WOULD_BLOCK, and the
-    /// task is woken when it begins; ASX_CANCELLED; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE;
-    /// ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED without memory;
-    /// ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_stopping(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the
+    /// task is woken when it begins; ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED without memory;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_stopping(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| {
             core.prepare_wait(rt, task)?;
@@ -426,14 +419,15 @@ export! {
         }
     }
 
-    /// Sets the error for ASX_POLL_FAILED, or the message for ASX_POLL_PANICKED, of the poll that
+    /// Sets the error for ASX_POLL_ERROR, or the message for ASX_POLL_PANICKED, of the poll that
     /// is under way.
     ///
-    /// Pre: `status` is any but ASX_OK, or -1 for none; `message` is NULL or UTF-8 of less than
-    /// 4096 bytes. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_INVALID_TRANSITION when this task is not being polled;
-    /// ASX_RESOURCE_EXHAUSTED without memory for it; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_set_error(rt, task: AsxTask, status: i32, message: *const c_char) {
+    /// Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
+    /// belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes. Thread: the
+    /// owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_INVALID_TRANSITION when this task is not being polled; ASX_E_RESOURCE_EXHAUSTED
+    /// without memory for it; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_set_error(rt, task: AsxTaskId, status: i32, message: *const c_char) {
         let task = task.id()?;
         let status = error_status(status)?;
         let message = guard::text(message)?;
@@ -453,10 +447,10 @@ export! {
     /// stack runs for as long again. The watchdog hook is told of both. One that has run out stays
     /// as it is.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_RESOURCE_EXHAUSTED
-    /// without memory; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_set_watchdog(rt, task: AsxTask, span_ns: u64, grace_ns: u64) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED
+    /// without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_set_watchdog(rt, task: AsxTaskId, span_ns: u64, grace_ns: u64) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
@@ -468,10 +462,10 @@ export! {
 
     /// Shows that the task is alive: its watchdog starts again.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when the task is over; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_task_kick_watchdog(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_task_kick_watchdog(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| {
             core.living(task)?;
@@ -482,20 +476,20 @@ export! {
 
     /// Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT;
-    /// ASX_STALE_HANDLE; ASX_INVALID_TRANSITION when it is not over; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_task_release(rt, task: AsxTask) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
+    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not over; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_task_release(rt, task: AsxTaskId) {
         let id = task.id()?;
         |core| core.world.release_task(id).inspect_err(|status| core.stale(*status, task))
     }
 
     /// What an explicit step of the task to a state would answer. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT for a
-    /// state that is none; ASX_STALE_HANDLE; ASX_INVALID_TRANSITION; ASX_AFFINITY_VIOLATION;
-    /// ASX_REENTRANT.
-    fn asx_task_check(rt, task: AsxTask, state: i32) {
+    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
+    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_task_check(rt, task: AsxTaskId, state: i32) {
         let task = task.id()?;
         let state = info::nth(&TaskState::ALL, state)?;
         |core| core.world.try_task(task, state)
@@ -557,7 +551,7 @@ impl Core {
     }
 
     /// Tells the ghosts of a stale handle.
-    fn stale(&mut self, status: Status, task: AsxTask) {
+    fn stale(&mut self, status: Status, task: AsxTaskId) {
         if status == Status::StaleHandle {
             let by = self.current_handle();
             let handle = (task.bits, task.generation);

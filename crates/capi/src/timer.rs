@@ -1,8 +1,8 @@
 //! Region timers. A task's own sleeps are in `task`.
 
 use crate::abi::{
-    ASX_NONE, ASX_TIMER_GONE, ASX_TIMER_OVERFLOW, ASX_TIMER_READY, AsxRegion, AsxTask, AsxTimer,
-    AsxTimerInfo, AsxWhen,
+    ASX_NONE, ASX_TIMER_GONE, ASX_TIMER_OVERFLOW, ASX_TIMER_READY, AsxRegionId, AsxTaskId,
+    AsxTimerHandle, AsxTimerInfo, AsxWhen,
 };
 use crate::ghost::ASX_GHOST_DOUBLE_CANCEL;
 use crate::guard::{self, Look, Out};
@@ -13,22 +13,23 @@ export! {
     /// Arms a timer of a region, which may wake a task.
     ///
     /// Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
-    /// the region's. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_REGION_NOT_OPEN;
-    /// ASX_TIMER_DURATION_EXCEEDED; ASX_RESOURCE_EXHAUSTED; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_timer_arm(
+    /// the region's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    /// ASX_E_REGION_NOT_OPEN; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED;
+    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_timer_arm(
         rt,
-        region: AsxRegion,
+        region: AsxRegionId,
         when: AsxWhen,
-        wakes: *const AsxTask,
-        out: *mut AsxTimer,
+        wakes: *const AsxTaskId,
+        out: *mut AsxTimerHandle,
     ) {
         let region = region.id()?;
         let when = when.checked()?;
-        let wakes = guard::maybe(wakes, AsxTask::id)?;
+        let wakes = guard::maybe(wakes, AsxTaskId::id)?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, 0)?;
-            out.set(AsxTimer::of(core.keeps_all().world.arm(region, when, wakes)?));
+            out.set(AsxTimerHandle::of(core.keeps_all().world.arm(region, when, wakes)?));
             Ok(())
         }
     }
@@ -36,8 +37,8 @@ export! {
     /// Cancels a timer. One that is over, or never was, is no error: nothing happens.
     ///
     /// Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
-    /// nothing. Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_timer_cancel(rt, timer: AsxTimer, cancelled: *mut i32) {
+    /// nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_timer_cancel(rt, timer: AsxTimerHandle, cancelled: *mut i32) {
         let cancelled = Out::maybe(cancelled)?;
         |core| {
             let armed = core.keeps_all().world.disarm(timer.id());
@@ -53,23 +54,23 @@ export! {
     /// Arms a new timer in place of an old one. If that is refused the old one stays; an old one
     /// that is over is no hindrance.
     ///
-    /// Pre: as asx_timer_arm. Thread: the owner's. Owns: as asx_timer_arm. Answers: as
-    /// asx_timer_arm.
-    fn asx_timer_update(
+    /// Pre: as asx_region_timer_arm. Thread: the owner's. Owns: as asx_region_timer_arm. Answers:
+    /// as asx_region_timer_arm.
+    fn asx_region_timer_update(
         rt,
-        old: AsxTimer,
-        region: AsxRegion,
+        old: AsxTimerHandle,
+        region: AsxRegionId,
         when: AsxWhen,
-        wakes: *const AsxTask,
-        out: *mut AsxTimer,
+        wakes: *const AsxTaskId,
+        out: *mut AsxTimerHandle,
     ) {
         let region = region.id()?;
         let when = when.checked()?;
-        let wakes = guard::maybe(wakes, AsxTask::id)?;
+        let wakes = guard::maybe(wakes, AsxTaskId::id)?;
         let out = Out::new(out)?;
         |core| {
             core.prepare(rt, 0)?;
-            out.set(AsxTimer::of(core.world.update_timer(old.id(), region, when, wakes)?));
+            out.set(AsxTimerHandle::of(core.world.update_timer(old.id(), region, when, wakes)?));
             Ok(())
         }
     }
@@ -77,8 +78,8 @@ export! {
     /// The state of a timer. One that is over is ASX_TIMER_GONE.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_timer_get_info(rt, timer: AsxTimer, info: *mut AsxTimerInfo) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_region_timer_get_info(rt, timer: AsxTimerHandle, info: *mut AsxTimerInfo) {
         let info = Look::new(info)?;
         |core| {
             let wheel = core.world.timers();

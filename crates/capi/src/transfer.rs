@@ -88,7 +88,7 @@ mod halves {
 /// The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
 ///
 /// Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
-/// ASX_OK; ASX_INVALID_ARGUMENT.
+/// ASX_OK; ASX_E_INVALID_ARGUMENT.
 ///
 /// # Safety
 /// As said under Pre.
@@ -109,8 +109,8 @@ pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -
 /// Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
 /// changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
 /// owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
-/// Answers: ASX_OK; ASX_INVALID_ARGUMENT; ASX_AFFINITY_VIOLATION; ASX_REENTRANT from inside a
-/// callback; ASX_INTERNAL.
+/// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a
+/// callback; ASX_E_INTERNAL.
 ///
 /// # Safety
 /// As said under Pre.
@@ -147,16 +147,16 @@ export! {
     /// on.
     ///
     /// Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
-    /// ASX_OK; ASX_STALE_HANDLE for one of another transfer than the last; ASX_INVALID_ARGUMENT for
-    /// one that was never given; ASX_AFFINITY_VIOLATION for who does not own the runtime;
-    /// ASX_REENTRANT.
+    /// ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last; ASX_E_INVALID_ARGUMENT
+    /// for one that was never given; ASX_E_AFFINITY_VIOLATION for who does not own the runtime;
+    /// ASX_E_REENTRANT.
     fn asx_runtime_accept(rt, certificate: *const AsxTransfer) {
         let given = guard::prefix(certificate, size_of::<AsxTransfer>(), 4096)?;
 
         |core| {
             let given = given.over(AsxTransfer::NONE);
             let last = core.transfer;
-            guard::ensure(given.epoch > 0 && given.reserved == 0)?;
+            guard::ensure((1..=last.epoch).contains(&given.epoch) && given.reserved == 0)?;
             if given.epoch != last.epoch {
                 return Err(Status::StaleHandle);
             }

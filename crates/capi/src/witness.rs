@@ -3,7 +3,7 @@
 //! A witness outlives its task. One may follow another if nothing has gone back: same task, region
 //! and epoch, phase and severity not lower, looked at in this order.
 
-use crate::abi::{AsxRegion, AsxTask, AsxWitness};
+use crate::abi::{AsxRegionId, AsxTaskId, AsxWitnessId};
 use crate::error::{Bad, Checked, Field, Why, check, field};
 use crate::guard::{self, Look, Out};
 use crate::info;
@@ -22,16 +22,16 @@ use core::mem::size_of;
 pub struct AsxWitnessInfo {
     /// Set by the caller: sizeof(asx_witness_info).
     pub struct_size: u32,
-    /// How far the cancel has come: ASX_PHASE_.
+    /// How far the cancel has come: ASX_CANCEL_.
     pub phase: i32,
     /// Why, as strengthened so far: ASX_CANCEL_.
     pub kind: i32,
     /// Zero.
     pub reserved: u32,
     /// Whose cancel.
-    pub task: AsxTask,
+    pub task: AsxTaskId,
     /// The task's region.
-    pub region: AsxRegion,
+    pub region: AsxRegionId,
     /// Which cancel of the task: 1.
     pub epoch: u64,
     /// When it was asked for.
@@ -42,10 +42,11 @@ export! {
     /// A witness of how far the task's cancel has come: taken now, and not changed later.
     ///
     /// Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
-    /// asx_witness_release. Answers: ASX_OK; ASX_EMPTY when the task was not cancelled;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_RESOURCE_EXHAUSTED when four for each of
-    /// `max_tasks` were not released, or a pool is used up; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_task_witness(rt, task: AsxTask, out: *mut AsxWitness) {
+    /// asx_witness_release. Answers: ASX_OK; ASX_E_EMPTY when the task was not cancelled;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of
+    /// `max_tasks` were not released, or a pool is used up; ASX_E_AFFINITY_VIOLATION;
+    /// ASX_E_REENTRANT.
+    fn asx_task_witness(rt, task: AsxTaskId, out: *mut AsxWitnessId) {
         let task = task.id()?;
         let out = Out::new(out)?;
         |core| {
@@ -55,7 +56,7 @@ export! {
             core.witnesses.try_reserve(1).map_err(|_| Status::ResourceExhausted)?;
             let phase = witness.phase;
             let key = core.witnesses.insert(witness).map_err(|_| Status::ResourceExhausted)?;
-            out.set(AsxWitness::of(key, phase));
+            out.set(AsxWitnessId::of(key, phase));
             Ok(())
         }
     }
@@ -63,8 +64,8 @@ export! {
     /// What a witness says.
     ///
     /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_witness_get_info(rt, witness: AsxWitness, info: *mut AsxWitnessInfo) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_witness_get_info(rt, witness: AsxWitnessId, info: *mut AsxWitnessInfo) {
         let key = witness.key()?;
         let info = Look::new(info)?;
         |core| {
@@ -86,10 +87,10 @@ export! {
     /// Whether a witness may follow another.
     ///
     /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_WITNESS_TASK_MISMATCH, ASX_WITNESS_REGION_MISMATCH, ASX_WITNESS_EPOCH_MISMATCH,
-    /// ASX_WITNESS_PHASE_REGRESSION or ASX_WITNESS_REASON_WEAKENED, the first in this order;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_witness_validate(rt, witness: AsxWitness, next: AsxWitness) {
+    /// ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH, ASX_E_WITNESS_EPOCH_MISMATCH,
+    /// ASX_E_WITNESS_PHASE_REGRESSION or ASX_E_WITNESS_REASON_WEAKENED, the first in this order;
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_witness_validate(rt, witness: AsxWitnessId, next: AsxWitnessId) {
         let key = witness.key()?;
         let next_key = next.key()?;
         |core| {
@@ -103,8 +104,8 @@ export! {
     /// witness. Nothing of it is looked up.
     ///
     /// Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
-    /// asx_witness_validate; ASX_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
-    fn asx_witness_check(rt, witness: AsxWitness, next: *const AsxWitnessInfo) {
+    /// asx_witness_validate; ASX_E_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+    fn asx_witness_check(rt, witness: AsxWitnessId, next: *const AsxWitnessInfo) {
         let key = witness.key()?;
         let next = guard::prefix(next, size_of::<AsxWitnessInfo>(), 4096)?.over(NOTHING);
         let next = next.statement()?;
@@ -117,8 +118,8 @@ export! {
     /// Gives a witness back; its handle is stale from then on.
     ///
     /// Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
-    /// ASX_INVALID_ARGUMENT; ASX_STALE_HANDLE; ASX_AFFINITY_VIOLATION; ASX_REENTRANT.
-    fn asx_witness_release(rt, witness: AsxWitness) {
+    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    fn asx_witness_release(rt, witness: AsxWitnessId) {
         let key = witness.key()?;
         |core| {
             core.witness(key, witness)?;
@@ -133,8 +134,8 @@ const NOTHING: AsxWitnessInfo = AsxWitnessInfo {
     phase: 0,
     kind: 0,
     reserved: 0,
-    task: AsxTask::NONE,
-    region: AsxRegion { bits: 0, generation: 0 },
+    task: AsxTaskId::NONE,
+    region: AsxRegionId { bits: 0, generation: 0 },
     epoch: 0,
     time: 0,
 };
@@ -152,10 +153,10 @@ impl AsxWitnessInfo {
     }
 }
 
-impl AsxWitness {
-    fn of(key: Key, phase: Phase) -> AsxWitness {
+impl AsxWitnessId {
+    fn of(key: Key, phase: Phase) -> AsxWitnessId {
         let handle = Handle::new(Tag::CancelWitness, phase.mask(), key);
-        AsxWitness { bits: handle.word(), generation: handle.generation() }
+        AsxWitnessId { bits: handle.word(), generation: handle.generation() }
     }
 
     fn handle(self) -> Handle {
@@ -178,14 +179,14 @@ impl Core {
     }
 
     /// A witness: refused if its handle claims another phase.
-    fn witness(&self, key: Key, handle: AsxWitness) -> Answer<&Witness> {
+    fn witness(&self, key: Key, handle: AsxWitnessId) -> Answer<&Witness> {
         let witness = self.witnesses.get(key).ok_or(Status::StaleHandle)?;
         check(handle.handle().mask() == witness.phase.mask(), Why::State)?;
         Ok(witness)
     }
 
     /// The same, with the argument it is refused by.
-    fn check_phase(&mut self, key: Key, handle: AsxWitness, argument: &'static str) -> Answer {
+    fn check_phase(&mut self, key: Key, handle: AsxWitnessId, argument: &'static str) -> Answer {
         let wrong = self.witness(key, handle).err();
         self.blamed = wrong.map(|_| (argument, Why::State));
         wrong.map_or(Ok(()), Err)

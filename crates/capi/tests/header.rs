@@ -15,12 +15,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Where types come from, in the order in which C must see them.
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 14] = [
     "abi", "memory", "config", "ghost", "status", "error", "runtime", "storage", "task", "channel",
-    "journal", "witness",
+    "journal", "replay", "witness", "wheel",
 ];
 /// Where functions come from, with the words above them.
-const FUNCTIONS: [(&str, &str); 14] = [
+const FUNCTIONS: [(&str, &str); 17] = [
     ("status", "Names and the version: no runtime is needed."),
     ("config", "Configuration."),
     ("runtime", "The runtime."),
@@ -29,11 +29,14 @@ const FUNCTIONS: [(&str, &str); 14] = [
     ("transfer", "Handing a runtime over."),
     ("region", "Regions."),
     ("storage", "Memory of regions."),
+    ("cx", "Inside a poll."),
     ("task", "Tasks."),
     ("obligation", "Obligations."),
     ("channel", "Channels and permits."),
     ("timer", "Timers of regions."),
+    ("wheel", "Timer wheels: no runtime is needed."),
     ("journal", "The journal."),
+    ("replay", "Comparing a run with a recorded one."),
     ("witness", "Witnesses of a cancel."),
 ];
 
@@ -140,7 +143,7 @@ fn item<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<Wha
             of: of.trim_matches([' ', ';']).to_owned(),
         });
     }
-    if line.starts_with("pub struct Asx") && !line.contains("AsxRuntime") {
+    if line.starts_with("pub struct Asx") && !is_opaque(line) {
         let name = line.split([' ', '{']).nth(2).unwrap();
         let mut fields = Vec::new();
         let mut docs = Vec::new();
@@ -161,6 +164,11 @@ fn item<'a>(line: &str, lines: &mut impl Iterator<Item = &'a str>) -> Option<Wha
     (exported || written).then(|| function(&until(line, "{"), exported))
 }
 
+/// Whether C sees no more of a type than its name.
+fn is_opaque(line: &str) -> bool {
+    line.starts_with("pub struct AsxRuntime {") || line.starts_with("pub struct AsxTimerWheel {")
+}
+
 fn function(text: &str, exported: bool) -> What {
     let text = &text[text.find("asx_").unwrap()..];
     let (name, rest) = text.split_once('(').unwrap();
@@ -168,7 +176,7 @@ fn function(text: &str, exported: bool) -> What {
     let mut found = Vec::new();
     for arg in args.split(',').map(str::trim).filter(|arg| !arg.is_empty()) {
         match arg.split_once(": ") {
-            Some((name, type_of)) => found.push((name.to_owned(), type_of.to_owned())),
+            Some((name, type_of)) => found.push((name.to_owned(), own_type(type_of).to_owned())),
             None => found.push((arg.to_owned(), "*mut AsxRuntime".to_owned())),
         }
     }
@@ -178,6 +186,11 @@ fn function(text: &str, exported: bool) -> What {
         None => "()",
     };
     What::Function { name: name.to_owned(), args: found, returns: returns.to_owned() }
+}
+
+/// The type of an argument: `export!` lets the first one end with ` as rt`.
+fn own_type(type_of: &str) -> &str {
+    type_of.trim_end_matches(" as rt")
 }
 
 fn constant(value: &str, type_of: &str) -> String {
@@ -228,6 +241,7 @@ fn declare(type_of: &str, name: &str) -> String {
         "i32" => "int32_t",
         "u64" => "uint64_t",
         "usize" => "size_t",
+        "bool" => "bool",
         "c_void" | "()" => "void",
         "c_char" => "char",
         other => &c_name(other),
@@ -296,11 +310,23 @@ fn write_item(out: &mut String, Item { docs, what }: &Item) {
     out.push('\n');
 }
 
+/// `ASX_OK`, or `ASX_E_NAME`.
+fn status_name(status: Status) -> String {
+    match status {
+        Status::Ok => "ASX_OK".to_owned(),
+        status => format!("ASX_E_{}", status.name()),
+    }
+}
+
 /// `ASX_PREFIX_NAME` for each value of an enum of the kernel's.
 fn names(out: &mut String, about: &str, prefix: &str, values: &[(&str, i32)]) {
     let _ = writeln!(out, "/* {about} */");
     for (name, number) in values {
-        let name = c_name(name).to_uppercase();
+        let name = match *name {
+            "ParentCancelled" => "PARENT".to_owned(),
+            "ResourceUnavailable" => "RESOURCE".to_owned(),
+            name => c_name(name).to_uppercase(),
+        };
         let _ = writeln!(out, "#define ASX_{prefix}{name} {number}");
     }
     out.push('\n');
@@ -312,7 +338,7 @@ fn header() -> String {
     let _ = writeln!(out, "/* Statuses. */");
     for status in Status::ALL {
         let _ = writeln!(out, "/* {} */", status.text());
-        let _ = writeln!(out, "#define ASX_{} {}", status.name(), status.number());
+        let _ = writeln!(out, "#define {} {}", status_name(*status), status.number());
     }
     out.push('\n');
     macro_rules! all {
@@ -320,13 +346,18 @@ fn header() -> String {
             &$type::ALL.map(|value| (value.name(), value as i32))
         };
     }
-    names(&mut out, "Where a region stands.", "REGION_STATE_", all!(RegionState));
-    names(&mut out, "Where a task stands.", "TASK_STATE_", all!(TaskState));
-    names(&mut out, "Where an obligation stands.", "OBLIGATION_STATE_", all!(ObligationState));
-    names(&mut out, "How something ended.", "OUTCOME_", all!(Severity));
-    names(&mut out, "Why something is cancelled.", "CANCEL_", all!(Kind));
-    names(&mut out, "How far a cancel has come.", "PHASE_", all!(Phase));
-    names(&mut out, "Where a runnable task is queued.", "LANE_", all!(Lane));
+    names(&mut out, "The states of a region.", "REGION_", all!(RegionState));
+    names(&mut out, "The states of a task.", "TASK_", all!(TaskState));
+    names(&mut out, "The states of an obligation.", "OBLIGATION_", all!(ObligationState));
+    names(&mut out, "The outcomes of tasks and regions, by severity.", "OUTCOME_", all!(Severity));
+    names(
+        &mut out,
+        "The kinds of cancel: why a task or region is cancelled.",
+        "CANCEL_",
+        all!(Kind),
+    );
+    names(&mut out, "The phases of a cancel.", "CANCEL_", all!(Phase));
+    names(&mut out, "The lanes of the run queue.", "LANE_", all!(Lane));
     for module in TYPES {
         for item in items(module) {
             if !matches!(item.what, What::Function { .. }) {

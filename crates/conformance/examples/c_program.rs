@@ -36,12 +36,10 @@ const TOP: &str = r#"/* Made from the conformance corpus. */
     } while (0)
 #endif
 
-static asx_region out_region;
-static asx_task out_task;
-static asx_obligation out_obligation;
-static asx_channel out_channel;
-static asx_permit out_permit;
-static asx_timer out_timer;
+static asx_region_id out_region_id;
+static asx_task_id out_task_id;
+static asx_obligation_id out_obligation_id;
+static asx_timer_handle out_timer_handle;
 static int32_t out_int;
 static uint64_t out_number;
 static unsigned char out_bytes[8];
@@ -62,9 +60,8 @@ fn main() {
         }
     }
     println!("int main(void)\n{{");
-    println!("    (void)out_region; (void)out_task; (void)out_obligation; (void)out_channel;");
-    println!("    (void)out_permit; (void)out_timer; (void)out_int; (void)out_number;");
-    println!("    (void)out_bytes;");
+    println!("    (void)out_region_id; (void)out_task_id; (void)out_obligation_id;");
+    println!("    (void)out_timer_handle; (void)out_int; (void)out_number; (void)out_bytes;");
     println!("    BEGIN();");
     names.iter().for_each(|name| println!("    FIXTURE({name});"));
     println!("    END();\n    return 0;\n}}");

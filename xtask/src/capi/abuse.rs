@@ -63,7 +63,7 @@ pub(super) fn generate(to: &Path) -> Result<usize> {
         let call = call(function, None);
         let (wanted, told) = match name.as_str() {
             // To ask what has gone wrong is allowed in hooks.
-            LAST_ERROR => ("wanted == ASX_REENTRANT ? ASX_OK : wanted", UNTOLD.to_owned()),
+            LAST_ERROR => ("wanted == ASX_E_REENTRANT ? ASX_OK : wanted", UNTOLD.to_owned()),
             _ => ("wanted", format!("\"{name}\", NULL, 0")),
         };
         let _ = writeln!(all, "    BAD(\"{name} where it may not\", {call}, {wanted}, {told});");
@@ -79,8 +79,22 @@ pub(super) const NEVER_INSIDE: &str = "asx_runtime_recover";
 
 /// Whether only the owner's thread may call it, and not from a hook.
 fn is_owned(function: &Function) -> bool {
-    let takes_runtime = function.params.first().is_some_and(|p| p.type_of == "asx_runtime *");
-    takes_runtime && !ANYWHERE.contains(&&*function.name) && function.name != NEVER_INSIDE
+    takes_runtime(function) && !ANYWHERE.contains(&&*function.name) && function.name != NEVER_INSIDE
+}
+
+/// First arguments that are the runtime, or name it.
+const RUNTIMES: [&str; 5] = [
+    "asx_runtime *",
+    "asx_cx *",
+    "asx_channel_sender *",
+    "asx_channel_receiver *",
+    "asx_send_permit *",
+];
+
+/// Whether the function is one of a runtime, and answers a status.
+pub(super) fn takes_runtime(function: &Function) -> bool {
+    let first = function.params.first().is_some_and(|p| RUNTIMES.contains(&&*p.type_of));
+    first && function.returns == "asx_status"
 }
 
 /// What every thread may call at any time.
@@ -93,12 +107,17 @@ const LAST_ERROR: &str = "asx_last_error";
 const UNTOLD: &str = "NULL, NULL, 0";
 
 /// What asx_last_error says after a refusal because of one argument.
-fn told(function: &Function, at: usize, status: &str) -> String {
+fn told(function: &Function, at: usize, is_pointer: bool, status: &str) -> String {
     let kept = is_owned(function) && function.name != LAST_ERROR;
     let name = &function.name;
     match status {
-        _ if !kept || at == 0 || status == "ASX_OK" => UNTOLD.to_owned(),
-        "ASX_INVALID_ARGUMENT" | "ASX_STALE_HANDLE" => {
+        // Without a runtime there is nowhere to keep it.
+        "ASX_E_INVALID_ARGUMENT" if at == 0 && is_pointer => UNTOLD.to_owned(),
+        _ if !kept || status == "ASX_OK" => UNTOLD.to_owned(),
+        "ASX_E_RESOURCE_EXHAUSTED" if name == "asx_region_alloc" => {
+            format!("\"{name}\", \"{}\", {}", function.params[at].name, at + 1)
+        }
+        "ASX_E_INVALID_ARGUMENT" | "ASX_E_STALE_HANDLE" => {
             format!("\"{name}\", \"{}\", {}", function.params[at].name, at + 1)
         }
         _ => format!("\"{name}\", NULL, 0"),
@@ -119,8 +138,9 @@ pub(super) fn functions(header: &str) -> Vec<Function> {
             docs.push(' ');
             continue;
         }
-        let plain = !line.starts_with([' ', '#', '}', '{', 't', 's']);
-        if !plain || !line.contains("asx_") || !line.contains('(') {
+        let inside = line.starts_with([' ', '#', '}', '{']);
+        let declares = !inside && !line.starts_with("typedef ") && !line.starts_with("static ");
+        if !declares || !line.contains("asx_") || !line.contains('(') {
             continue;
         }
         let mut whole = line.to_owned();
@@ -140,11 +160,25 @@ fn function(line: &str, docs: &str) -> Option<Function> {
     let param = |text: &str| {
         let text = text.trim();
         let at = text.rfind([' ', '*'])? + 1;
-        Some(Param { type_of: text[..at].trim().to_owned(), name: text[at..].to_owned() })
+        Some(Param { type_of: plain(text[..at].trim()), name: text[at..].to_owned() })
     };
     let params = params.split(',').filter(|text| *text != "void").filter_map(param).collect();
     let returns = head[..at].trim().to_owned();
     Some(Function { name: head[at..].to_owned(), returns, params, docs: docs.to_owned() })
+}
+
+/// A type with the names of numbers replaced by what they stand for.
+fn plain(type_of: &str) -> String {
+    let numbers = [
+        ("asx_time", "uint64_t"),
+        ("asx_cancel_kind", "int32_t"),
+        ("asx_cancel_phase", "int32_t"),
+        ("asx_channel_state", "int32_t"),
+    ];
+    let words = type_of.split(' ').map(|word| {
+        numbers.iter().find(|(name, _)| *name == word).map_or(word, |(_, number)| *number)
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// A call with good arguments, but for the one that is given.
@@ -161,16 +195,21 @@ fn good(param: &Param) -> String {
     let Param { type_of, name } = param;
     let value = match (type_of.as_str(), name.as_str()) {
         ("asx_runtime *", _) => "rt",
+        // No task waits for itself.
+        ("asx_task_id", "target") => "good_target",
         ("asx_runtime **", _) => "&created",
-        ("const asx_config *", _) => "&config",
-        ("asx_config *", _) => "&config",
+        ("const asx_runtime_config *", _) => "&config",
+        ("asx_runtime_config *", _) => "&config",
         ("size_t", "struct_size") => "sizeof config",
         ("const char *", _) => "\"text\"",
         ("char *", _) => "text",
-        ("const void *" | "void *", "data" | "old") => "element",
+        ("const void *" | "void *", "value" | "old") => "element",
+        ("void *", "out") => "element",
+        ("const asx_event *", _) => "events",
+        ("asx_timer_wheel *", _) => "wheel",
+        ("asx_timer_wheel **", _) => "&made_wheel",
         ("void *", _) => "NULL",
         ("size_t", "room") => "ROOM",
-        ("size_t", "size" | "old_size") => "sizeof element",
         ("size_t", _) => "1",
         ("asx_event *", _) => "events",
         ("asx_task_entry *", _) => "entries",
@@ -188,17 +227,17 @@ fn good(param: &Param) -> String {
     value.to_owned()
 }
 
-const HANDLES: [&str; 6] =
-    ["asx_region", "asx_task", "asx_obligation", "asx_channel", "asx_permit", "asx_witness"];
+const HANDLES: [&str; 5] =
+    ["asx_region_id", "asx_task_id", "asx_obligation_id", "asx_channel_id", "asx_witness_id"];
 /// Structs that lead with their size.
-const SIZED: [&str; 17] = [
+const SIZED: [&str; 19] = [
     "asx_error_info",
-    "asx_config",
+    "asx_runtime_config",
     "asx_region_options",
     "asx_task_options",
     "asx_region_info",
     "asx_task_info",
-    "asx_reason",
+    "asx_cancel_reason",
     "asx_channel_info",
     "asx_timer_info",
     "asx_queues_info",
@@ -209,6 +248,8 @@ const SIZED: [&str; 17] = [
     "asx_ghost",
     "asx_witness_info",
     "asx_transfer",
+    "asx_replay_info",
+    "asx_timer_wheel_config",
 ];
 const ENUMS: [&str; 5] = ["kind", "state", "mode", "which", "profile"];
 
@@ -222,7 +263,8 @@ fn cases(function: &Function, all: &[Function]) -> Vec<Case> {
         for (what, value, status) in wrongs(function, param, all) {
             let what = format!("{}: {} {what}", function.name, param.name);
             let status = expected(&function.name, &param.name, status);
-            let told = told(function, at, status);
+            let is_pointer = value == "NULL" || value.ends_with("misaligned");
+            let told = told(function, at, is_pointer, status);
             cases.push(Case { what, call: call(function, Some((at, &value))), status, told });
         }
     }
@@ -233,9 +275,9 @@ fn cases(function: &Function, all: &[Function]) -> Vec<Case> {
 fn expected(function: &str, param: &str, status: &'static str) -> &'static str {
     match (function, param, status) {
         // Whoever is not being polled, whatever the reason.
-        ("asx_task_set_error", _, "ASX_STALE_HANDLE") => "ASX_INVALID_TRANSITION",
+        ("asx_task_set_error", _, "ASX_E_STALE_HANDLE") => "ASX_E_INVALID_TRANSITION",
         // Nobody waits on a channel that is gone.
-        ("asx_channel_abandon", "channel", "ASX_STALE_HANDLE") => "ASX_OK",
+        ("asx_channel_abandon", "channel", "ASX_E_STALE_HANDLE") => "ASX_OK",
         (_, _, status) => status,
     }
 }
@@ -243,7 +285,7 @@ fn expected(function: &str, param: &str, status: &'static str) -> &'static str {
 type Wrong = (&'static str, String, &'static str);
 
 fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
-    const BAD: &str = "ASX_INVALID_ARGUMENT";
+    const BAD: &str = "ASX_E_INVALID_ARGUMENT";
     let Param { type_of, name } = param;
     let pointee = type_of.trim_end_matches('*').trim().trim_start_matches("const ");
     let mut wrongs: Vec<Wrong> = Vec::new();
@@ -258,21 +300,24 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
         if !ANYWHERE.contains(&&*function.name) {
             wrongs.push(("has a state it never had", format!("later_{short}({good})"), BAD));
         }
-        wrongs.push(("is of the future", format!("future_{short}({good})"), "ASX_STALE_HANDLE"));
-        wrongs.push(("has a forged slot", format!("forged_{short}({good})"), "ASX_STALE_HANDLE"));
-        wrongs.push(("has no tenant", format!("nobody_{short}({good})"), "ASX_STALE_HANDLE"));
+        wrongs.push(("is of the future", format!("future_{short}({good})"), "ASX_E_STALE_HANDLE"));
+        wrongs.push(("has a forged slot", format!("forged_{short}({good})"), "ASX_E_STALE_HANDLE"));
+        wrongs.push(("has no tenant", format!("nobody_{short}({good})"), "ASX_E_STALE_HANDLE"));
     }
     if type_of.ends_with('*') {
         let required = !optional(function, name, all) && *name != "hook";
         if required {
             wrongs.push(("is NULL", String::from("NULL"), BAD));
         }
-        let aligned = !matches!(pointee, "char" | "void" | "asx_runtime");
+        let aligned = !matches!(pointee, "char" | "void" | "asx_runtime" | "asx_timer_wheel");
         if aligned && !type_of.ends_with("**") {
             wrongs.push(("is misaligned", format!("({type_of})misaligned"), BAD));
         }
     }
-    if type_of.ends_with('*') && SIZED.contains(&pointee) && function.name != "asx_config_init" {
+    if type_of.ends_with('*')
+        && SIZED.contains(&pointee)
+        && function.name != "asx_runtime_config_init"
+    {
         for (what, size) in [
             ("has no size", "0"),
             ("has an odd size", "13"),
@@ -280,6 +325,15 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
             ("is larger than anything", "UINT32_MAX"),
         ] {
             wrongs.push((what, format!("({pointee} *)sized({size})"), BAD));
+        }
+    }
+    let own = name == &function.params[0].name;
+    if let Some(short) = behind(type_of, name).filter(|short| own || *short == "cx") {
+        wrongs.push(("has no handle", format!("&zero_{short}"), BAD));
+        wrongs.push(("is of the future", format!("&future_{short}"), "ASX_E_STALE_HANDLE"));
+        wrongs.push(("has a forged slot", format!("&forged_{short}"), "ASX_E_STALE_HANDLE"));
+        if short == "cx" && !own {
+            wrongs.push(("is of another runtime", String::from("&foreign_cx"), BAD));
         }
     }
     if HANDLES.contains(&pointee) && type_of.starts_with("const ") {
@@ -316,15 +370,26 @@ fn wrongs(function: &Function, param: &Param, all: &[Function]) -> Vec<Wrong> {
     wrongs
 }
 
+/// A struct that names a runtime and something in there, if the parameter is one to be read.
+fn behind(type_of: &str, name: &str) -> Option<&'static str> {
+    match (type_of, name) {
+        ("asx_cx *", _) => Some("cx"),
+        ("asx_channel_sender *", "sender") => Some("sender"),
+        ("asx_channel_receiver *", "receiver") => Some("receiver"),
+        ("asx_send_permit *", "permit") => Some("permit"),
+        _ => None,
+    }
+}
+
 /// What can be wrong with a number of bytes or of things.
 fn wrong_sizes(function: &str, name: &str) -> Vec<Wrong> {
-    const BAD: &str = "ASX_INVALID_ARGUMENT";
+    const BAD: &str = "ASX_E_INVALID_ARGUMENT";
     let mut wrongs: Vec<Wrong> = Vec::new();
     match (function, name) {
         ("asx_region_alloc", "size") => {
             wrongs.push(("is zero", String::from("0"), BAD));
             for giant in ["SIZE_MAX", "SIZE_MAX / 2"] {
-                wrongs.push(("is giant", giant.to_owned(), "ASX_RESOURCE_EXHAUSTED"));
+                wrongs.push(("is giant", giant.to_owned(), "ASX_E_RESOURCE_EXHAUSTED"));
             }
         }
         (_, "align") => {
@@ -332,15 +397,11 @@ fn wrong_sizes(function: &str, name: &str) -> Vec<Wrong> {
                 wrongs.push(("is none", value.to_owned(), BAD));
             }
         }
-        (_, "size" | "old_size") => {
-            wrongs.push(("is not the element's", String::from("3"), BAD));
-            wrongs.push(("overflows", String::from("SIZE_MAX"), BAD));
-        }
         (_, "room") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
         (_, "element_size") => wrongs.push(("overflows", String::from("SIZE_MAX"), BAD)),
         (_, "capacity") => {
             wrongs.push(("is zero", String::from("0"), BAD));
-            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_RESOURCE_EXHAUSTED"));
+            wrongs.push(("is giant", String::from("SIZE_MAX"), "ASX_E_RESOURCE_EXHAUSTED"));
         }
         (_, "struct_size") => {
             for value in ["0", "12", "20", "SIZE_MAX"] {
@@ -369,13 +430,13 @@ mod tests {
     #[test]
     fn the_header_is_read() {
         let header = "/* Wakes.\n * Pre: `first` is NULL or writable.\n */\n\
-            asx_status asx_task_wake(asx_runtime *rt, asx_task task, int32_t *first);\n";
+            asx_status asx_task_wake(asx_runtime *rt, asx_task_id task, int32_t *first);\n";
         let functions = functions(header);
         let [function] = &functions[..] else { panic!("one function") };
         let types: Vec<_> = function.params.iter().map(|p| p.type_of.as_str()).collect();
-        assert_eq!(types, ["asx_runtime *", "asx_task", "int32_t *"]);
+        assert_eq!(types, ["asx_runtime *", "asx_task_id", "int32_t *"]);
         assert!(optional(function, "first", &functions));
-        assert_eq!(call(function, None), "asx_task_wake(rt, good_task, &good_int32_t)");
+        assert_eq!(call(function, None), "asx_task_wake(rt, good_task_id, &good_int32_t)");
         assert!(cases(function, &functions).len() >= 9);
     }
 }

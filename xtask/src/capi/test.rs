@@ -12,8 +12,10 @@ use std::process::Command;
 /// A stripped program must be smaller.
 const MOST_BYTES: u64 = 228 * 1024;
 
-const TESTS: [&str; 13] = [
+const TESTS: [&str; 15] = [
     "basics",
+    "leaks",
+    "replay",
     "errors",
     "storage",
     "watchdogs",
@@ -28,9 +30,11 @@ const TESTS: [&str; 13] = [
     "memory",
 ];
 /// Those that say nothing about what the full build has and this one lacks.
-const EMBEDDED: [&str; 12] = [
+const EMBEDDED: [&str; 14] = [
     "embedded",
     "basics",
+    "leaks",
+    "names",
     "watchdogs",
     "ends",
     "quiet",
@@ -42,9 +46,9 @@ const EMBEDDED: [&str; 12] = [
     "ghosts",
     "memory",
 ];
-const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
+const EXAMPLES: [&str; 4] = ["sensor", "pipeline", "market", "guide"];
 /// Programs that are made, not written.
-const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "guide"];
+const MADE: [&str; 4] = ["abuse", "answers", "fixtures", "first"];
 const VALGRIND: &str = "--quiet --error-exitcode=9 --leak-check=full --fair-sched=yes";
 
 /// One way to compile.
@@ -73,7 +77,7 @@ pub(super) fn run() -> Result<String> {
     let cases = abuse::generate(&folder.join("abuse.c"))?;
     answers::generate(&folder.join("answers.c"))?;
     fixtures(&folder.join("fixtures.c"))?;
-    guide(&folder.join("guide.c"))?;
+    guide(&folder.join("first.c"))?;
     let mut skipped = Vec::new();
     let mut programs = 0;
     let compilers = [("gcc", "g++", &["gcc", "g++"][..]), ("clang", "clang++", &CLANG)];
@@ -161,14 +165,31 @@ fn fixtures(to: &Path) -> Result {
     fs::write(to, program).map_err(|error| error.to_string())
 }
 
-/// The program in the guide.
+/// The program in the guide. Its other blocks must be part of an example, line by line, so that
+/// they are compiled as well.
 fn guide(to: &Path) -> Result {
     let guide = root().join("docs/C.md");
     let text = fs::read_to_string(guide).map_err(|error| error.to_string())?;
-    let mut blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let program = blocks.find(|block| block.contains("int main"));
-    let program = program.ok_or("docs/C.md has no program")?;
+    let blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let (programs, parts): (Vec<&str>, Vec<&str>) =
+        blocks.partition(|block| block.contains("int main"));
+    let program = programs.first().ok_or("docs/C.md has no program")?;
+    let mut sources_text = Vec::new();
+    for name in EXAMPLES {
+        let source = sources().join(format!("examples/c/{name}.c"));
+        sources_text.push(fs::read_to_string(source).map_err(|error| error.to_string())?);
+    }
+    for part in parts {
+        if !sources_text.iter().any(|source| trimmed(source).contains(&trimmed(part))) {
+            return Err(format!("docs/C.md has code that is in no example:\n{part}"));
+        }
+    }
     fs::write(to, program).map_err(|error| error.to_string())
+}
+
+/// A text without the indentation of its lines.
+fn trimmed(text: &str) -> String {
+    text.lines().map(|line| format!("{}\n", line.trim())).collect()
 }
 
 /// Compiles and runs everything with one compiler; how many programs.
@@ -201,9 +222,26 @@ fn suite(built: &Built, folder: &Path, c: &str, cpp: &str) -> Result<usize> {
         let source = sources().join("tests/c/owners.cpp");
         compile(built, cpp, CPP, way, &source, &into("owners"))?;
         sh(&mut Command::new(into("owners")))?;
-        count += TESTS.len() + EXAMPLES.len() + 1;
+        count += TESTS.len() + EXAMPLES.len() + 1 + names(built, c, cpp, way, &into("names"))?;
     }
     Ok(count)
+}
+
+/// The program that uses every name of the contract, as C99 and as C++17; how many programs.
+fn names(built: &Built, c: &str, cpp: &str, way: &Way, to: &Path) -> Result<usize> {
+    let source = sources().join("tests/c/names.c");
+    compile(built, c, C99, way, &source, to)?;
+    sh(&mut Command::new(to))?;
+    let flags: Vec<&str> = way.flags.iter().copied().chain(["-x", "c++"]).collect();
+    let to = to.with_extension("cpp");
+    // Behind the source the language is told by the names of the files again.
+    let library = built.folder.join("libasx.a");
+    let mut compile = command(cpp, &["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+    compile.args(flags).arg("-I").arg(sources().join("include")).arg(&source);
+    compile.args(["-x", "none"]).arg(library).args(["-lpthread", "-o"]).arg(&to);
+    sh(&mut compile)?;
+    sh(&mut Command::new(to))?;
+    Ok(2)
 }
 
 /// The corpus again, with an allocator that fails.
@@ -260,7 +298,7 @@ fn consumers(built: &Built, folder: &Path) -> Result<Vec<String>> {
     install_from(built, &prefix)?;
     let example = sources().join("examples/c/pipeline.c");
     match have("pkg-config", &["pkg-config"]) {
-        Ok(()) => with_pkg_config(&prefix, &folder.join("guide.c"), &folder.join("app"))?,
+        Ok(()) => with_pkg_config(&prefix, &folder.join("first.c"), &folder.join("app"))?,
         Err(why) => skipped.push(format!("pkg-config: {why}")),
     }
     match have("cmake", &["cmake", "make"]) {

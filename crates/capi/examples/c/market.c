@@ -16,12 +16,14 @@ struct order {
     int filled;
 };
 
-static asx_task tasks[ORDERS];
+static asx_task_id tasks[ORDERS];
 
-static int32_t fill(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t fill(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     struct order *order = (struct order *)ctx;
-    if (asx_task_checkpoint(rt, task) != ASX_OK)
+    if (asx_checkpoint(cx) != ASX_OK)
         return ASX_POLL_CANCELLED;
     if (order->work-- > 0) {
         asx_task_wake(rt, task);
@@ -33,9 +35,9 @@ static int32_t fill(asx_runtime *rt, asx_task task, void *ctx)
 
 int main(void)
 {
-    asx_config config;
+    asx_runtime_config config;
     asx_runtime *rt = NULL;
-    asx_region root, burst;
+    asx_region_id root, burst;
     asx_stats stats;
     asx_progress progress;
     struct order *orders;
@@ -43,7 +45,7 @@ int main(void)
     uint64_t now = 0;
     int i, filled = 0, late = 0;
 
-    if (asx_config_init(&config, sizeof config, ASX_PROFILE_HFT) != ASX_OK
+    if (asx_runtime_config_init(&config, sizeof config, ASX_PROFILE_HFT) != ASX_OK
         || asx_runtime_create(&config, &rt) != ASX_OK)
         return 1;
     asx_region_root(rt, &root);

@@ -5,9 +5,11 @@
  */
 #include <asx.h>
 #include <stdio.h>
+#include <string.h>
 
 struct stage {
-    asx_channel in, out;
+    asx_channel_receiver in;
+    asx_channel_sender out;
     int64_t next, last;
     int64_t held;
     int holds;
@@ -16,26 +18,26 @@ struct stage {
 
 static int32_t ended(asx_status status)
 {
-    return status == ASX_DISCONNECTED ? ASX_POLL_READY : ASX_POLL_CANCELLED;
+    return status == ASX_E_DISCONNECTED ? ASX_POLL_READY : ASX_POLL_CANCELLED;
 }
 
-/* Hands the held value on; 0 when done, else what the poll is to answer, plus 1. */
-static int32_t hand_on(asx_runtime *rt, asx_task task, struct stage *stage)
+/* Sends the held value; 0 when done, else the result of the poll plus 1. */
+static int32_t hand_on(asx_cx *cx, struct stage *stage)
 {
-    asx_permit permit;
-    asx_status status = asx_channel_reserve(rt, stage->out, task, 0, &permit);
-    if (status == ASX_WOULD_BLOCK) {
+    asx_send_permit permit;
+    asx_status status = asx_channel_reserve(&stage->out, cx, &permit);
+    if (status == ASX_E_WOULD_BLOCK) {
         ++stage->waits;
         return ASX_POLL_PENDING + 1;
     }
     if (status != ASX_OK)
         return ended(status) + 1;
-    asx_permit_send(rt, permit, &stage->held, sizeof stage->held);
+    asx_send_permit_send(&permit, &stage->held);
     stage->holds = 0;
     return 0;
 }
 
-static int32_t parse(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t parse(asx_cx *cx, void *ctx)
 {
     struct stage *stage = (struct stage *)ctx;
     while (stage->holds || stage->next <= stage->last) {
@@ -44,71 +46,69 @@ static int32_t parse(asx_runtime *rt, asx_task task, void *ctx)
             stage->held = stage->next++;
             stage->holds = 1;
         }
-        answer = hand_on(rt, task, stage);
+        answer = hand_on(cx, stage);
         if (answer)
             return answer - 1;
     }
-    asx_channel_close_sender(rt, stage->out);
+    asx_channel_sender_close(&stage->out);
     return ASX_POLL_READY;
 }
 
-static int32_t square(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t square(asx_cx *cx, void *ctx)
 {
     struct stage *stage = (struct stage *)ctx;
     for (;;) {
         int32_t answer;
         if (!stage->holds) {
-            asx_status status
-                = asx_channel_recv(rt, stage->in, task, &stage->held, sizeof stage->held);
-            if (status == ASX_WOULD_BLOCK)
+            asx_status status = asx_channel_recv(&stage->in, cx, &stage->held);
+            if (status == ASX_E_WOULD_BLOCK)
                 return ASX_POLL_PENDING;
             if (status != ASX_OK) {
-                asx_channel_close_sender(rt, stage->out);
+                asx_channel_sender_close(&stage->out);
                 return ended(status);
             }
             stage->held *= stage->held;
             stage->holds = 1;
         }
-        answer = hand_on(rt, task, stage);
+        answer = hand_on(cx, stage);
         if (answer)
             return answer - 1;
     }
 }
 
-static int32_t print(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t print(asx_cx *cx, void *ctx)
 {
     struct stage *stage = (struct stage *)ctx;
     int64_t value;
-    asx_status status = asx_channel_recv(rt, stage->in, task, &value, sizeof value);
-    if (status == ASX_WOULD_BLOCK)
+    asx_status status = asx_channel_recv(&stage->in, cx, &value);
+    if (status == ASX_E_WOULD_BLOCK)
         return ASX_POLL_PENDING;
     if (status != ASX_OK)
         return ended(status);
     stage->next += value;
     /* One at a time: the slow stage. */
-    asx_task_wake(rt, task);
+    asx_task_wake(cx->rt, cx->task);
     return ASX_POLL_PENDING;
 }
 
 static int run(int64_t last, uint64_t steps)
 {
-    struct stage parser = { { 0, 0 }, { 0, 0 }, 1, 0, 0, 0, 0 };
-    struct stage squarer = { { 0, 0 }, { 0, 0 }, 0, 0, 0, 0, 0 };
-    struct stage printer = { { 0, 0 }, { 0, 0 }, 0, 0, 0, 0, 0 };
-    asx_config config;
+    struct stage parser, squarer, printer;
+    asx_runtime_config config;
     asx_runtime *rt = NULL;
-    asx_region root;
-    asx_task task;
+    asx_region_id root;
+    asx_task_id task;
 
+    memset(&parser, 0, sizeof parser);
+    squarer = printer = parser;
+    parser.next = 1;
     parser.last = last;
-    if (asx_config_init(&config, sizeof config, ASX_PROFILE_CORE) != ASX_OK
+    if (asx_runtime_config_init(&config, sizeof config, ASX_PROFILE_CORE) != ASX_OK
         || asx_runtime_create(&config, &rt) != ASX_OK)
         return 1;
     asx_region_root(rt, &root);
-    asx_channel_create(rt, &root, 2, sizeof(int64_t), &parser.out);
-    asx_channel_create(rt, &root, 2, sizeof(int64_t), &squarer.out);
-    squarer.in = parser.out;
-    printer.in = squarer.out;
+    asx_channel_create(rt, &root, 2, sizeof(int64_t), &parser.out, &squarer.in);
+    asx_channel_create(rt, &root, 2, sizeof(int64_t), &squarer.out, &printer.in);
     asx_task_spawn(rt, root, asx_poll_with(parse, &parser), NULL, &task);
     asx_task_spawn(rt, root, asx_poll_with(square, &squarer), NULL, &task);
     asx_task_spawn(rt, root, asx_poll_with(print, &printer), NULL, &task);

@@ -4,20 +4,24 @@
  */
 #include <asx.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MS UINT64_C(1000000)
 
 struct app {
-    asx_channel samples;
-    asx_timer timer;
+    asx_channel_sender samples;
+    asx_channel_receiver readings;
+    asx_timer_handle timer;
     int sleeping;
     uint32_t reading;
     uint64_t sum, count;
 };
 
 /* The next reading; evicts the oldest when the other task is late: old readings are worth least. */
-static int32_t sample(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t sample(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     struct app *app = (struct app *)ctx;
     for (;;) {
         asx_status status;
@@ -28,23 +32,23 @@ static int32_t sample(asx_runtime *rt, asx_task task, void *ctx)
             app->sleeping = 1;
         }
         status = asx_task_sleep_over(rt, task, app->timer);
-        if (status == ASX_WOULD_BLOCK)
+        if (status == ASX_E_WOULD_BLOCK)
             return ASX_POLL_PENDING;
         if (status != ASX_OK)
             return ASX_POLL_CANCELLED;
         app->sleeping = 0;
         app->reading = (app->reading * 75 + 74) % 65537;
-        asx_channel_evict(rt, app->samples, &app->reading, sizeof app->reading, NULL, 0, NULL);
+        asx_channel_evict(&app->samples, &app->reading, NULL, NULL);
     }
 }
 
-static int32_t average(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t average(asx_cx *cx, void *ctx)
 {
     struct app *app = (struct app *)ctx;
     for (;;) {
         uint32_t reading;
-        asx_status status = asx_channel_recv(rt, app->samples, task, &reading, sizeof reading);
-        if (status == ASX_WOULD_BLOCK)
+        asx_status status = asx_channel_recv(&app->readings, cx, &reading);
+        if (status == ASX_E_WOULD_BLOCK)
             return ASX_POLL_PENDING;
         if (status != ASX_OK)
             return ASX_POLL_CANCELLED;
@@ -55,28 +59,34 @@ static int32_t average(asx_runtime *rt, asx_task task, void *ctx)
 
 int main(void)
 {
-    struct app app = { { 0, 0 }, { 0, 0 }, 0, 1, 0, 0 };
-    asx_config config;
+    struct app app;
+    asx_runtime_config config;
     asx_runtime *rt = NULL;
-    asx_region root;
-    asx_task task;
-    uint64_t now;
+    asx_region_id root;
+    asx_task_id task;
+    asx_time now = 0;
+    asx_clock clock = asx_clock_virtual(&now);
+    asx_progress progress;
 
-    if (asx_config_init(&config, sizeof config, ASX_PROFILE_EMBEDDED) != ASX_OK
-        || asx_runtime_create(&config, &rt) != ASX_OK)
+    memset(&app, 0, sizeof app);
+    app.reading = 1;
+    if (asx_runtime_config_init(&config, sizeof config, ASX_PROFILE_EMBEDDED) != ASX_OK)
+        return 1;
+    config.clock = clock;
+    if (asx_runtime_create(&config, &rt) != ASX_OK)
         return 1;
     asx_region_root(rt, &root);
-    asx_channel_create(rt, &root, 4, sizeof app.reading, &app.samples);
+    asx_channel_create(rt, &root, 4, sizeof app.reading, &app.samples, &app.readings);
     asx_task_spawn(rt, root, asx_poll_with(sample, &app), NULL, &task);
     asx_task_spawn(rt, root, asx_poll_with(average, &app), NULL, &task);
 
     /* The machine's main loop: step, then sleep until the next deadline. */
-    for (now = 0; now < 1000 * MS;) {
-        asx_progress progress;
-        progress.struct_size = (uint32_t)sizeof progress;
-        if (asx_step(rt, now, 16, &progress) != ASX_OK)
+    progress.struct_size = (uint32_t)sizeof progress;
+    while (now < 1000 * MS) {
+        if (asx_step(rt, ASX_NOW, 16, &progress) != ASX_OK)
             return 1;
-        now = progress.idle ? progress.next_deadline : now;
+        if (progress.idle)
+            clock.wait_until(clock.state, progress.next_deadline);
     }
     asx_shutdown(rt, 0, ASX_NONE);
     asx_run_until_idle(rt, now, NULL);

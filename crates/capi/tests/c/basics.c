@@ -1,18 +1,17 @@
 /* Every part of the interface once, in the order of the header. */
 #include "check.h"
 
-static int32_t ready(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t ready(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     ++*(int *)ctx;
     return ASX_POLL_READY;
 }
 
-static int32_t park(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t park(asx_cx *cx, void *ctx)
 {
     ++*(int *)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 static void count(void *ctx)
@@ -22,30 +21,30 @@ static void count(void *ctx)
 
 static void configurations(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt = NULL;
     union {
-        asx_config config;
-        unsigned char bytes[sizeof(asx_config) + 64];
+        asx_runtime_config config;
+        unsigned char bytes[sizeof(asx_runtime_config) + 64];
     } newer;
-    asx_config older;
+    asx_runtime_config older;
 
-    ANSWERS(asx_config_init(&config, 8, ASX_PROFILE_CORE), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_config_init(&config, sizeof config, 9), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_runtime_create(NULL, &rt), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_runtime_create(&config, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_config_init(&config, 8, ASX_PROFILE_CORE), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_config_init(&config, sizeof config, 9), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(NULL, &rt), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, NULL), ASX_E_INVALID_ARGUMENT);
     config.profile = 77;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config = config_of(ASX_PROFILE_CORE);
     config.tie_break = 5;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     /* The root is a region, and without a step nothing runs. */
     config = config_of(ASX_PROFILE_CORE);
     config.max_regions = 0;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config = config_of(ASX_PROFILE_CORE);
     config.max_steps = 0;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
 
     /* A program that knows no more than the seed. */
     older = config_of(ASX_PROFILE_CORE);
@@ -66,7 +65,7 @@ static void configurations(void)
     rt = runtime_of(&newer.config);
     OK(asx_runtime_destroy(rt));
     newer.bytes[sizeof newer - 1] = 1;
-    ANSWERS(asx_runtime_create(&newer.config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&newer.config, &rt), ASX_E_INVALID_ARGUMENT);
 }
 
 static void names(void)
@@ -74,7 +73,7 @@ static void names(void)
     int32_t status;
     EQUAL(asx_version(), ASX_VERSION);
     if (has(ASX_FEATURE_NAMES))
-        EQUAL(strcmp(asx_status_name(ASX_STALE_HANDLE), "STALE_HANDLE"), 0);
+        EQUAL(strcmp(asx_status_name(ASX_E_STALE_HANDLE), "STALE_HANDLE"), 0);
     for (status = -5; status < 1000; ++status) {
         EQUAL(asx_status_name(status) != NULL && asx_status_str(status) != NULL, 1);
         EQUAL(asx_event_name((uint32_t)status) != NULL, 1);
@@ -92,26 +91,26 @@ static void tasks(void)
     asx_runtime *rt = runtime();
     int polls = 0, drops = 0;
     asx_body body = { ready, &polls, NULL };
-    asx_task task;
+    asx_task_id task;
     asx_task_info info;
     asx_task_options options = ASX_TASK_OPTIONS_INIT;
 
     (void)drops;
     OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
-    ANSWERS(asx_task_outcome(rt, task, (int32_t[1]){ 0 }), ASX_TASKS_STILL_ACTIVE);
+    ANSWERS(asx_task_outcome(rt, task, (int32_t[1]){ 0 }), ASX_E_TASKS_STILL_ACTIVE);
     EQUAL(run(rt, 0), 1);
     EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
     info.struct_size = (uint32_t)sizeof info;
     OK(asx_task_get_info(rt, task, &info));
-    EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
+    EQUAL(info.state, ASX_TASK_COMPLETED);
     EQUAL(info.polls, 1);
     OK(asx_task_release(rt, task));
-    ANSWERS(asx_task_release(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_release(rt, task), ASX_E_STALE_HANDLE);
 
     options.flags |= ASX_TASK_AUTO_RELEASE;
     OK(asx_task_spawn(rt, root(rt), body, &options, &task));
     run(rt, 0);
-    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_wake(rt, task), ASX_E_STALE_HANDLE);
     finish(rt);
 }
 
@@ -125,10 +124,9 @@ static void note_drop(void *ctx)
         order[ordered++] = *(int *)ctx;
 }
 
-static int32_t deaf(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t deaf(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     return ASX_POLL_PENDING;
 }
@@ -136,8 +134,8 @@ static int32_t deaf(asx_runtime *rt, asx_task task, void *ctx)
 static void forced_ends(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
-    asx_task tasks[2];
+    asx_region_id region;
+    asx_task_id tasks[2];
     asx_task_options options = ASX_TASK_OPTIONS_INIT;
     int numbers[2] = { 1, 2 }, i;
 
@@ -152,16 +150,18 @@ static void forced_ends(void)
     OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, MS, NULL));
     run(rt, MS);
     for (i = 0; i < 2; ++i)
-        ANSWERS(asx_task_wake(rt, tasks[i]), ASX_STALE_HANDLE);
+        ANSWERS(asx_task_wake(rt, tasks[i]), ASX_E_STALE_HANDLE);
     EQUAL(ordered, 2);
     EQUAL(order[0] * 10 + order[1], 12);
     finish(rt);
 }
 
 /* Ends itself by force while it is polled, and lets its own slot go. */
-static int32_t vanishes(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t vanishes(asx_cx *cx, void *ctx)
 {
-    OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
+    OK(asx_region_close(rt, *(asx_region_id *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
     OK(asx_fire_timers(rt, NULL));
     OK(asx_task_release(rt, task));
     return ASX_POLL_READY;
@@ -171,8 +171,8 @@ static int32_t vanishes(asx_runtime *rt, asx_task task, void *ctx)
 static void gone_in_its_poll(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
-    asx_task task;
+    asx_region_id region;
+    asx_task_id task;
     asx_task_options options = ASX_TASK_OPTIONS_INIT;
     uint64_t next;
 
@@ -181,8 +181,8 @@ static void gone_in_its_poll(void)
     OK(asx_region_open(rt, root(rt), NULL, &region));
     OK(asx_task_spawn(rt, region, asx_poll_with(vanishes, &region), &options, &task));
     run(rt, 0);
-    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
-    ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
+    ANSWERS(asx_task_wake(rt, task), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_next_deadline(rt, &next), ASX_E_EMPTY);
     finish(rt);
 }
 
@@ -193,7 +193,7 @@ static uint64_t nosy_clock(void *hook)
     uint64_t now = 0;
     (void)hook;
     if (clocked)
-        ANSWERS(asx_now(clocked, &now), ASX_REENTRANT);
+        ANSWERS(asx_now(clocked, &now), ASX_E_REENTRANT);
     return 7 * MS;
 }
 
@@ -206,11 +206,11 @@ static uint64_t no_clock(void *hook)
 /* The clock hook may not call; from inside a poll a step is refused before the clock is asked. */
 static void clocks(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
     uint64_t now = 0;
 
-    config.clock = nosy_clock;
+    config.clock.now = nosy_clock;
     rt = runtime_of(&config);
     clocked = rt;
     OK(asx_step(rt, ASX_NOW, 1, NULL));
@@ -219,17 +219,17 @@ static void clocks(void)
     EQUAL(now, 7 * MS);
     finish(rt);
     rt = runtime();
-    ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_E_INVALID_ARGUMENT);
     finish(rt);
 
     /* A clock without a time to give: nothing has happened. */
-    config.clock = no_clock;
+    config.clock.now = no_clock;
     rt = runtime_of(&config);
     {
         int polls = 0;
         spawn(rt, root(rt), ready, &polls);
-        ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_CAPABILITY_DENIED);
-        ANSWERS(asx_run_until_idle(rt, ASX_NOW, NULL), ASX_CAPABILITY_DENIED);
+        ANSWERS(asx_step(rt, ASX_NOW, 1, NULL), ASX_E_CAPABILITY_DENIED);
+        ANSWERS(asx_run_until_idle(rt, ASX_NOW, NULL), ASX_E_CAPABILITY_DENIED);
         EQUAL(polls, 0);
         OK(asx_now(rt, &now));
         EQUAL(now, 0);
@@ -243,18 +243,18 @@ static void clocks(void)
 static void giants(void)
 {
     asx_runtime *rt = runtime();
-    asx_channel channel;
+    asx_channel_id channel;
     char byte = 'a';
 
-    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX, 1, &channel), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX - 1, 1 << 20, &channel), ASX_RESOURCE_EXHAUSTED);
-    OK(asx_channel_create(rt, NULL, 1 << 28, 1, &channel));
-    OK(asx_channel_try_send(rt, channel, &byte, 1));
+    ANSWERS(make_channel(rt, NULL, SIZE_MAX, 1, &channel), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(make_channel(rt, NULL, SIZE_MAX - 1, 1 << 20, &channel), ASX_E_RESOURCE_EXHAUSTED);
+    OK(make_channel(rt, NULL, 1 << 28, 1, &channel));
+    OK(asx_channel_try_send(SENDER(rt, channel), &byte));
     byte = 'b';
-    OK(asx_channel_try_recv(rt, channel, &byte, 1));
+    OK(asx_channel_try_recv(RECEIVER(rt, channel), &byte));
     EQUAL(byte, 'a');
-    OK(asx_channel_close_sender(rt, channel));
-    OK(asx_channel_close_receiver(rt, channel));
+    OK(asx_channel_sender_close(SENDER(rt, channel)));
+    OK(asx_channel_receiver_close(RECEIVER(rt, channel)));
     finish(rt);
 }
 
@@ -264,7 +264,7 @@ static void cancels(void)
     int polls = 0, drops = 0;
     int32_t first = 0;
     asx_body body = { park, &polls, count };
-    asx_task task;
+    asx_task_id task;
     char text[64];
     size_t size = 0;
 
@@ -278,31 +278,35 @@ static void cancels(void)
     EQUAL(first, 1);
     OK(asx_task_cancel(rt, task, ASX_CANCEL_TIMEOUT, NULL, &first));
     EQUAL(first, 0);
-    ANSWERS(asx_task_cancel(rt, task, 99, NULL, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_task_cancel(rt, task, 99, NULL, NULL), ASX_E_INVALID_ARGUMENT);
     run(rt, 0);
     EQUAL(outcome(rt, task), ASX_OUTCOME_CANCELLED);
     /* Two polls and one drop; the entry was polled and dropped. */
     EQUAL(polls, 3);
     EQUAL(drops, 2);
-    ANSWERS(asx_task_get_text(rt, task, ASX_TEXT_REASON, text, sizeof text, &size), ASX_EMPTY);
+    ANSWERS(asx_task_get_text(rt, task, ASX_TEXT_REASON, text, sizeof text, &size), ASX_E_EMPTY);
     finish(rt);
 }
 
-static int32_t fails(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t fails(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     (void)ctx;
-    OK(asx_task_set_error(rt, task, ASX_DISCONNECTED, "no line"));
+    OK(asx_task_set_error(rt, task, ASX_E_DISCONNECTED, "no line"));
     /* Success is no error; what was set stays. */
-    ANSWERS(asx_task_set_error(rt, task, ASX_OK, "all is well"), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_task_set_error(rt, task, -2, "less than none"), ASX_INVALID_ARGUMENT);
-    return ASX_POLL_FAILED;
+    ANSWERS(asx_task_set_error(rt, task, ASX_OK, "all is well"), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_task_set_error(rt, task, -2, "less than none"), ASX_E_INVALID_ARGUMENT);
+    return ASX_POLL_ERROR;
 }
 
-static int32_t joins(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t joins(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     int32_t end = -1;
-    asx_status status = asx_task_join(rt, task, *(asx_task *)ctx, &end);
-    if (status == ASX_WOULD_BLOCK)
+    asx_status status = asx_task_join(rt, task, *(asx_task_id *)ctx, &end);
+    if (status == ASX_E_WOULD_BLOCK)
         return ASX_POLL_PENDING;
     EQUAL(end, ASX_OUTCOME_ERR);
     return ASX_POLL_READY;
@@ -311,11 +315,11 @@ static int32_t joins(asx_runtime *rt, asx_task task, void *ctx)
 static void failures(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
+    asx_region_id region;
     asx_region_options options = ASX_REGION_OPTIONS_INIT;
     asx_region_info info;
     asx_task_info task;
-    asx_task failing, sibling, joiner;
+    asx_task_id failing, sibling, joiner;
     int polls = 0;
     char text[64];
     size_t size = 0;
@@ -334,17 +338,17 @@ static void failures(void)
     EQUAL(strcmp(text, "no line"), 0);
     task.struct_size = (uint32_t)sizeof task;
     OK(asx_task_get_info(rt, failing, &task));
-    EQUAL(task.error, ASX_DISCONNECTED);
-    ANSWERS(asx_task_get_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_FULL);
+    EQUAL(task.error, ASX_E_DISCONNECTED);
+    ANSWERS(asx_task_get_text(rt, failing, ASX_TEXT_OUTCOME, text, 3, &size), ASX_E_FULL);
     EQUAL(strcmp(text, "no"), 0);
     EQUAL(size, 7);
     info.struct_size = (uint32_t)sizeof info;
     OK(asx_region_get_info(rt, region, &info));
-    EQUAL(info.state, ASX_REGION_STATE_CLOSED);
+    EQUAL(info.state, ASX_REGION_CLOSED);
     EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
     EQUAL(info.first_cause, ASX_OUTCOME_ERR);
     ANSWERS(asx_task_spawn(rt, region, asx_poll_with(fails, NULL), NULL, &failing),
-        ASX_REGION_NOT_OPEN);
+        ASX_E_REGION_NOT_OPEN);
     finish(rt);
 }
 
@@ -354,27 +358,26 @@ struct order {
     int got;
 };
 
-static int32_t in_order(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t in_order(asx_cx *cx, void *ctx)
 {
+    (void)cx;
     struct order *order = (struct order *)ctx;
-    (void)rt;
-    (void)task;
     order->got = (*order->next)++;
     return ASX_POLL_READY;
 }
 
 struct late {
-    asx_region region;
+    asx_region_id region;
     int polls;
 };
 
 /* A finalizer that spawns another, which can be woken from outside before it was polled. */
-static int32_t spawns_another(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t spawns_another(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
     struct late *late = (struct late *)ctx;
     asx_body body = asx_poll_with(ready, &late->polls);
-    asx_task other;
-    (void)task;
+    asx_task_id other;
     OK(asx_region_spawn_finalizer(rt, late->region, body, &other));
     OK(asx_external_wake(rt, other));
     return ASX_POLL_READY;
@@ -398,7 +401,7 @@ static void late_finalizers(void)
 static void finalizers(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
+    asx_region_id region;
     int next = 1;
     struct order a = { 0, 0 }, b = { 0, 0 };
 
@@ -411,15 +414,15 @@ static void finalizers(void)
     EQUAL(a.got, 2);
     EQUAL(b.got, 1);
     OK(asx_region_release(rt, region));
-    ANSWERS(asx_region_end(rt, region), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_end(rt, region), ASX_E_STALE_HANDLE);
     finish(rt);
 }
 
 static void obligations(void)
 {
     asx_runtime *rt = runtime();
-    asx_obligation kept, left;
-    asx_region region;
+    asx_obligation_id kept, left;
+    asx_region_id region;
     asx_diagnosis diagnosis;
     int32_t state = -1;
 
@@ -427,14 +430,14 @@ static void obligations(void)
     OK(asx_obligation_reserve(rt, region, &kept));
     OK(asx_obligation_reserve(rt, region, &left));
     OK(asx_obligation_commit(rt, kept));
-    ANSWERS(asx_obligation_abort(rt, kept), ASX_OBLIGATION_ALREADY_RESOLVED);
+    ANSWERS(asx_obligation_abort(rt, kept), ASX_E_OBLIGATION_ALREADY_RESOLVED);
     diagnosis.struct_size = (uint32_t)sizeof diagnosis;
-    ANSWERS(asx_quiescent(rt, &diagnosis), ASX_OBLIGATIONS_UNRESOLVED);
+    ANSWERS(asx_quiescent(rt, &diagnosis), ASX_E_OBLIGATIONS_UNRESOLVED);
     EQUAL(diagnosis.obligations, 1);
     EQUAL(diagnosis.regions, 2);
     OK(asx_region_close(rt, region, ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
     OK(asx_obligation_state(rt, left, &state));
-    EQUAL(state, ASX_OBLIGATION_STATE_LEAKED);
+    EQUAL(state, ASX_OBLIGATION_LEAKED);
     finish(rt);
 }
 
@@ -444,14 +447,14 @@ static void timers(void)
     int polls = 0;
     int32_t cancelled = -1;
     uint64_t next = 0;
-    asx_timer timer, again;
+    asx_timer_handle timer, again;
     asx_timer_info info;
-    asx_task task = spawn(rt, root(rt), park, &polls);
+    asx_task_id task = spawn(rt, root(rt), park, &polls);
 
     run(rt, 0);
-    OK(asx_timer_arm(rt, root(rt), asx_after(5 * MS), &task, &timer));
-    OK(asx_timer_update(rt, timer, root(rt), asx_at(7 * MS), &task, &again));
-    OK(asx_timer_cancel(rt, timer, &cancelled));
+    OK(asx_region_timer_arm(rt, root(rt), asx_after(5 * MS), &task, &timer));
+    OK(asx_region_timer_update(rt, timer, root(rt), asx_at(7 * MS), &task, &again));
+    OK(asx_region_timer_cancel(rt, timer, &cancelled));
     EQUAL(cancelled, 0);
     OK(asx_next_deadline(rt, &next));
     EQUAL(next, 7 * MS);
@@ -460,11 +463,11 @@ static void timers(void)
     run(rt, 7 * MS);
     EQUAL(polls, 2);
     info.struct_size = (uint32_t)sizeof info;
-    OK(asx_timer_get_info(rt, again, &info));
+    OK(asx_region_timer_get_info(rt, again, &info));
     EQUAL(info.level, ASX_TIMER_GONE);
-    ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
-    ANSWERS(asx_timer_arm(rt, root(rt), asx_after(UINT64_MAX), NULL, &timer),
-        ASX_TIMER_DURATION_EXCEEDED);
+    ANSWERS(asx_next_deadline(rt, &next), ASX_E_EMPTY);
+    ANSWERS(asx_region_timer_arm(rt, root(rt), asx_after(UINT64_MAX), NULL, &timer),
+        ASX_E_TIMER_DURATION_EXCEEDED);
     finish(rt);
 }
 
@@ -476,47 +479,47 @@ struct element {
 static void channels(void)
 {
     asx_runtime *rt = runtime();
-    asx_channel channel;
-    asx_permit permit;
+    asx_channel_id channel;
+    asx_send_permit permit;
     asx_channel_info info;
     struct element in = { 1, "one" }, out = { 0, "" };
     int32_t evicted = -1;
 
-    ANSWERS(asx_channel_create(rt, NULL, 0, 4, &channel), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_channel_create(rt, NULL, SIZE_MAX, 4, &channel), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_channel_create(rt, NULL, 4, SIZE_MAX, &channel), ASX_INVALID_ARGUMENT);
-    OK(asx_channel_create(rt, NULL, 2, sizeof in, &channel));
-    ANSWERS(asx_channel_try_send(rt, channel, &in, 3), ASX_INVALID_ARGUMENT);
-    OK(asx_channel_try_send(rt, channel, &in, sizeof in));
-    OK(asx_channel_try_reserve(rt, channel, NULL, 0, &permit));
-    ANSWERS(asx_channel_try_send(rt, channel, &in, sizeof in), ASX_FULL);
+    ANSWERS(make_channel(rt, NULL, 0, 4, &channel), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(make_channel(rt, NULL, SIZE_MAX, 4, &channel), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(make_channel(rt, NULL, 4, SIZE_MAX, &channel), ASX_E_INVALID_ARGUMENT);
+    OK(make_channel(rt, NULL, 2, sizeof in, &channel));
+    ANSWERS(asx_channel_try_send(SENDER(rt, channel), NULL), ASX_E_INVALID_ARGUMENT);
+    OK(asx_channel_try_send(SENDER(rt, channel), &in));
+    OK(asx_channel_try_reserve(SENDER(rt, channel), NULL, 0, &permit));
+    ANSWERS(asx_channel_try_send(SENDER(rt, channel), &in), ASX_E_FULL);
     in.number = 2;
-    ANSWERS(asx_permit_send(rt, permit, &in, 1), ASX_INVALID_ARGUMENT);
-    OK(asx_permit_send(rt, permit, &in, sizeof in));
-    ANSWERS(asx_permit_send(rt, permit, &in, sizeof in), ASX_OBLIGATION_ALREADY_RESOLVED);
-    ANSWERS(asx_permit_abort(rt, permit), ASX_OBLIGATION_ALREADY_RESOLVED);
+    ANSWERS(asx_send_permit_send(&permit, NULL), ASX_E_INVALID_ARGUMENT);
+    OK(asx_send_permit_send(&permit, &in));
+    ANSWERS(asx_send_permit_send(&permit, &in), ASX_E_OBLIGATION_ALREADY_RESOLVED);
+    ANSWERS(asx_send_permit_try_abort(&permit), ASX_E_OBLIGATION_ALREADY_RESOLVED);
     in.number = 3;
-    OK(asx_channel_evict(rt, channel, &in, sizeof in, &out, sizeof out, &evicted));
+    OK(asx_channel_evict(SENDER(rt, channel), &in, &out, &evicted));
     EQUAL(evicted, 1);
     EQUAL(out.number, 1);
     EQUAL(strcmp(out.word, "one"), 0);
-    OK(asx_channel_close_sender(rt, channel));
-    ANSWERS(asx_channel_close_sender(rt, channel), ASX_DISCONNECTED);
-    OK(asx_channel_try_recv(rt, channel, &out, sizeof out));
+    OK(asx_channel_sender_close(SENDER(rt, channel)));
+    ANSWERS(asx_channel_sender_close(SENDER(rt, channel)), ASX_E_DISCONNECTED);
+    OK(asx_channel_try_recv(RECEIVER(rt, channel), &out));
     EQUAL(out.number, 2);
-    OK(asx_channel_try_recv(rt, channel, &out, sizeof out));
+    OK(asx_channel_try_recv(RECEIVER(rt, channel), &out));
     EQUAL(out.number, 3);
-    ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_try_recv(RECEIVER(rt, channel), &out), ASX_E_DISCONNECTED);
     info.struct_size = (uint32_t)sizeof info;
     OK(asx_channel_get_info(rt, channel, &info));
     EQUAL(info.state, ASX_CHANNEL_SENDER_CLOSED);
-    OK(asx_channel_close_receiver(rt, channel));
+    OK(asx_channel_receiver_close(RECEIVER(rt, channel)));
     /* Its bytes are gone, the channel is not. */
-    ANSWERS(asx_channel_try_send(rt, channel, &in, sizeof in), ASX_DISCONNECTED);
-    ANSWERS(asx_channel_evict(rt, channel, &in, sizeof in, NULL, 0, NULL), ASX_DISCONNECTED);
-    ANSWERS(asx_channel_try_recv(rt, channel, &out, sizeof out), ASX_DISCONNECTED);
+    ANSWERS(asx_channel_try_send(SENDER(rt, channel), &in), ASX_E_DISCONNECTED);
+    ANSWERS(asx_channel_evict(SENDER(rt, channel), &in, NULL, NULL), ASX_E_DISCONNECTED);
+    ANSWERS(asx_channel_try_recv(RECEIVER(rt, channel), &out), ASX_E_DISCONNECTED);
     OK(asx_channel_release(rt, channel));
-    ANSWERS(asx_channel_get_info(rt, channel, &info), ASX_STALE_HANDLE);
+    ANSWERS(asx_channel_get_info(rt, channel, &info), ASX_E_STALE_HANDLE);
     finish(rt);
 }
 
@@ -533,8 +536,8 @@ static void texts(void)
     run(rt, 0);
     OK(asx_dump(rt, text, sizeof text, &size));
     EQUAL(strstr(text, "Running") != NULL, 1);
-    ANSWERS(asx_dump(rt, text, 4, &size), ASX_FULL);
-    ANSWERS(asx_dump(rt, NULL, 0, &size), ASX_FULL);
+    ANSWERS(asx_dump(rt, text, 4, &size), ASX_E_FULL);
+    ANSWERS(asx_dump(rt, NULL, 0, &size), ASX_E_FULL);
     OK(asx_verify(rt, text, sizeof text, &size));
     info.struct_size = (uint32_t)sizeof info;
     OK(asx_journal_get_info(rt, &info));
@@ -546,23 +549,23 @@ static void texts(void)
     EQUAL(read, 1);
     OK(asx_journal_line(rt, 1, text, sizeof text, &size));
     EQUAL(strstr(text, "task_spawned") != NULL, 1);
-    ANSWERS(asx_journal_line(rt, 1000, text, sizeof text, &size), ASX_EMPTY);
+    ANSWERS(asx_journal_line(rt, 1000, text, sizeof text, &size), ASX_E_EMPTY);
     finish(rt);
 }
 
-static int32_t steps_inside(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t steps_inside(asx_cx *cx, void *ctx)
 {
-    (void)task;
+    asx_runtime *rt = cx->rt;
     (void)ctx;
-    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_REENTRANT);
-    ANSWERS(asx_run_until_idle(rt, 0, NULL), ASX_REENTRANT);
-    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_E_REENTRANT);
+    ANSWERS(asx_run_until_idle(rt, 0, NULL), ASX_E_REENTRANT);
+    ANSWERS(asx_runtime_destroy(rt), ASX_E_REENTRANT);
     verify(rt);
     return ASX_POLL_READY;
 }
 
 static asx_runtime *in_drop, *beside;
-static asx_task dropping;
+static asx_task_id dropping;
 static int dropped;
 
 /* Arguments come first; another runtime may be used, and a wake from outside may come. */
@@ -570,10 +573,10 @@ static void calls_inside(void *ctx)
 {
     int polls = 0;
     (void)ctx;
-    ANSWERS(asx_soft_stop(in_drop), ASX_REENTRANT);
-    ANSWERS(asx_step(in_drop, 0, 1, NULL), ASX_REENTRANT);
-    ANSWERS(asx_runtime_destroy(in_drop), ASX_REENTRANT);
-    ANSWERS(asx_now(in_drop, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_soft_stop(in_drop), ASX_E_REENTRANT);
+    ANSWERS(asx_step(in_drop, 0, 1, NULL), ASX_E_REENTRANT);
+    ANSWERS(asx_runtime_destroy(in_drop), ASX_E_REENTRANT);
+    ANSWERS(asx_now(in_drop, NULL), ASX_E_INVALID_ARGUMENT);
     OK(asx_external_wake(in_drop, dropping));
     spawn(beside, root(beside), ready, &polls);
     EQUAL(run(beside, 0), 1);
@@ -598,7 +601,7 @@ static void ends(void)
     asx_runtime *rt = runtime();
     int drops = 0;
     asx_body body = { ready, &drops, count };
-    asx_task task;
+    asx_task_id task;
 
     body.poll = park;
     OK(asx_task_spawn(rt, root(rt), body, NULL, &task));

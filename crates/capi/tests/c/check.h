@@ -34,14 +34,32 @@
 
 #define MS UINT64_C(1000000)
 
-static inline asx_config config_of(int32_t profile)
+/* The sides of a channel, and a context, where a test has only handles. */
+#define SENDER(rt, channel) (&(asx_channel_sender){ (rt), (channel) })
+#define RECEIVER(rt, channel) (&(asx_channel_receiver){ (rt), (channel) })
+#define CX(rt, task) (&(asx_cx){ (rt), (task) })
+
+/* A channel by its handle. */
+static inline asx_status make_channel(asx_runtime *rt, const asx_region_id *region, size_t capacity,
+    size_t element_size, asx_channel_id *out)
 {
-    asx_config config;
-    OK(asx_config_init(&config, sizeof config, profile));
+    asx_channel_sender sender;
+    asx_channel_receiver receiver;
+    asx_status status
+        = asx_channel_create(rt, region, capacity, element_size, &sender, &receiver);
+    if (status == ASX_OK)
+        *out = sender.channel;
+    return status;
+}
+
+static inline asx_runtime_config config_of(int32_t profile)
+{
+    asx_runtime_config config;
+    OK(asx_runtime_config_init(&config, sizeof config, profile));
     return config;
 }
 
-static inline asx_runtime *runtime_of(const asx_config *config)
+static inline asx_runtime *runtime_of(const asx_runtime_config *config)
 {
     asx_runtime *rt = NULL;
     OK(asx_runtime_create(config, &rt));
@@ -50,20 +68,20 @@ static inline asx_runtime *runtime_of(const asx_config *config)
 
 static inline asx_runtime *runtime(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     return runtime_of(&config);
 }
 
-static inline asx_region root(asx_runtime *rt)
+static inline asx_region_id root(asx_runtime *rt)
 {
-    asx_region region;
+    asx_region_id region;
     OK(asx_region_root(rt, &region));
     return region;
 }
 
-static inline asx_task spawn(asx_runtime *rt, asx_region region, asx_poll_fn poll, void *ctx)
+static inline asx_task_id spawn(asx_runtime *rt, asx_region_id region, asx_poll_fn poll, void *ctx)
 {
-    asx_task task;
+    asx_task_id task;
     OK(asx_task_spawn(rt, region, asx_poll_with(poll, ctx), NULL, &task));
     return task;
 }
@@ -77,7 +95,7 @@ static inline int has(uint32_t feature)
 static inline uint64_t digest(asx_runtime *rt)
 {
     uint64_t value = 0;
-    ANSWERS(asx_journal_digest(rt, &value), has(ASX_FEATURE_JOURNAL) ? ASX_OK : ASX_EMPTY);
+    ANSWERS(asx_journal_digest(rt, &value), has(ASX_FEATURE_JOURNAL) ? ASX_OK : ASX_E_EMPTY);
     return value;
 }
 
@@ -85,10 +103,10 @@ static inline uint64_t digest(asx_runtime *rt)
 static inline void verify(asx_runtime *rt)
 {
     int can = has(ASX_FEATURE_DUMP);
-    ANSWERS(asx_verify(rt, NULL, 0, NULL), can ? ASX_OK : ASX_CAPABILITY_DENIED);
+    ANSWERS(asx_verify(rt, NULL, 0, NULL), can ? ASX_OK : ASX_E_CAPABILITY_DENIED);
 }
 
-static inline int32_t outcome(asx_runtime *rt, asx_task task)
+static inline int32_t outcome(asx_runtime *rt, asx_task_id task)
 {
     int32_t value = -1;
     OK(asx_task_outcome(rt, task, &value));

@@ -20,10 +20,10 @@ static void line(void *hook, int32_t level, const char *text, size_t size)
     told->lines++;
 }
 
-static int32_t forever(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t forever(asx_cx *cx, void *ctx)
 {
     (void)ctx;
-    if (asx_task_checkpoint(rt, task) == ASX_CANCELLED)
+    if (asx_checkpoint(cx) == ASX_E_CANCELLED)
         return ASX_POLL_CANCELLED;
     return ASX_POLL_PENDING;
 }
@@ -32,8 +32,8 @@ static void names(void)
 {
     EQUAL(asx_features(), 0);
     EQUAL(asx_version(), ASX_VERSION);
-    EQUAL(strcmp(asx_status_name(ASX_STALE_HANDLE), "UNKNOWN"), 0);
-    EQUAL(strcmp(asx_status_str(ASX_STALE_HANDLE), "This build has no names."), 0);
+    EQUAL(strcmp(asx_status_name(ASX_E_STALE_HANDLE), "UNKNOWN"), 0);
+    EQUAL(strcmp(asx_status_str(ASX_E_STALE_HANDLE), "This build has no names."), 0);
     EQUAL(strcmp(asx_event_name(1), "unknown"), 0);
     EQUAL(strcmp(asx_value_name(1), "unknown"), 0);
 }
@@ -51,22 +51,22 @@ static void journal(asx_runtime *rt)
     OK(asx_journal_get_info(rt, &info));
     EQUAL(info.recorded, 0);
     EQUAL(info.retained, 0);
-    ANSWERS(asx_journal_digest(rt, &digest), ASX_EMPTY);
+    ANSWERS(asx_journal_digest(rt, &digest), ASX_E_EMPTY);
     EQUAL(digest, 7);
     OK(asx_journal_read(rt, 0, &event, 1, &count));
     EQUAL(count, 0);
-    ANSWERS(asx_journal_line(rt, 0, text, sizeof text, NULL), ASX_EMPTY);
+    ANSWERS(asx_journal_line(rt, 0, text, sizeof text, NULL), ASX_E_EMPTY);
     /* Bad arguments are still what is told first. */
-    ANSWERS(asx_journal_digest(rt, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_journal_digest(rt, NULL), ASX_E_INVALID_ARGUMENT);
 }
 
 static void dumps(asx_runtime *rt)
 {
     char text[64] = "as it was";
     size_t size = 7;
-    ANSWERS(asx_dump(rt, text, sizeof text, &size), ASX_CAPABILITY_DENIED);
-    ANSWERS(asx_verify(rt, text, sizeof text, &size), ASX_CAPABILITY_DENIED);
-    ANSWERS(asx_dump(rt, NULL, 8, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_dump(rt, text, sizeof text, &size), ASX_E_CAPABILITY_DENIED);
+    ANSWERS(asx_verify(rt, text, sizeof text, &size), ASX_E_CAPABILITY_DENIED);
+    ANSWERS(asx_dump(rt, NULL, 8, NULL), ASX_E_INVALID_ARGUMENT);
     EQUAL(strcmp(text, "as it was"), 0);
     EQUAL(size, 7);
 }
@@ -75,9 +75,9 @@ static void dumps(asx_runtime *rt)
 static void hooks(int32_t profile)
 {
     struct told told = { 0, 0, "" };
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt;
-    asx_task task;
+    asx_task_id task;
     asx_stats stats;
 
     config.flags |= ASX_FLAG_GHOSTS;
@@ -91,7 +91,7 @@ static void hooks(int32_t profile)
     run(rt, 20 * MS);
     EQUAL(outcome(rt, task), ASX_OUTCOME_CANCELLED);
     OK(asx_task_release(rt, task));
-    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_wake(rt, task), ASX_E_STALE_HANDLE);
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
     EQUAL(stats.watchdogs, 1);
@@ -106,11 +106,11 @@ static void hooks(int32_t profile)
 /* Nothing is kept for a journal that is not there. */
 static void pools(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     uint64_t with, without;
-    OK(asx_config_pool_size(&config, &with));
+    OK(asx_runtime_config_pool_size(&config, &with));
     config.max_trace = 0;
-    OK(asx_config_pool_size(&config, &without));
+    OK(asx_runtime_config_pool_size(&config, &without));
     EQUAL(with, without);
     /* A journal that refuses new work when it is full is never full. */
     config.trace_full = ASX_TRACE_REFUSE;

@@ -32,8 +32,10 @@ static void dropped(void *ctx)
         }                                                                                          \
     } while (0)
 
-static int32_t cleans(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t cleans(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     int32_t cancelled = 7;
     OK(asx_task_is_cancelled(rt, task, &cancelled));
     EQUAL(cancelled, 0); /* shielded */
@@ -41,16 +43,17 @@ static int32_t cleans(asx_runtime *rt, asx_task task, void *ctx)
     return ASX_POLL_READY;
 }
 
-static int32_t waits_for_ever(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t waits_for_ever(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     note(ctx);
     return ASX_POLL_PENDING;
 }
 
-static int32_t wakes_itself(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t wakes_itself(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     ++*(int *)ctx;
     OK(asx_task_wake(rt, task));
     return ASX_POLL_PENDING;
@@ -65,9 +68,9 @@ static asx_body droppable(asx_poll_fn poll, const char *ctx)
     return body;
 }
 
-static asx_task deaf_with(asx_runtime *rt, asx_region region, const char *first, const char *second)
+static asx_task_id deaf_with(asx_runtime *rt, asx_region_id region, const char *first, const char *second)
 {
-    asx_task task;
+    asx_task_id task;
     OK(asx_task_spawn(rt, region, droppable(waits_for_ever, "b"), NULL, &task));
     if (first)
         OK(asx_task_push_cleanup(rt, task, droppable(cleans, first)));
@@ -84,7 +87,7 @@ static uint64_t cut(asx_runtime *rt)
     return stats.cleanups_cut;
 }
 
-static uint64_t overruns(asx_runtime *rt, asx_task task)
+static uint64_t overruns(asx_runtime *rt, asx_task_id task)
 {
     asx_event events[64];
     size_t count, i;
@@ -105,8 +108,8 @@ static uint64_t overruns(asx_runtime *rt, asx_task task)
 static void forced(uint64_t grace)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
-    asx_task task;
+    asx_region_id region;
+    asx_task_id task;
     asx_task_info info;
 
     reset();
@@ -119,7 +122,7 @@ static void forced(uint64_t grace)
     EQUAL(drops, 3);
     info.struct_size = (uint32_t)sizeof info;
     OK(asx_task_get_info(rt, task, &info));
-    EQUAL(info.state, ASX_TASK_STATE_COMPLETED);
+    EQUAL(info.state, ASX_TASK_COMPLETED);
     EQUAL(info.outcome, ASX_OUTCOME_CANCELLED);
     EQUAL(info.overrun, 1);
     EQUAL(overruns(rt, task), has(ASX_FEATURE_JOURNAL) ? 1 : 0);
@@ -132,8 +135,8 @@ static void forced(uint64_t grace)
 static void forced_and_cut_off(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
-    asx_task waits, loops;
+    asx_region_id region;
+    asx_task_id waits, loops;
     int polls = 0;
     asx_body loop = { wakes_itself, NULL, NULL };
 
@@ -152,7 +155,7 @@ static void forced_and_cut_off(void)
     EQUAL(overruns(rt, loops), has(ASX_FEATURE_JOURNAL) ? 2 : 0);
     EQUAL(cut(rt), 1);
     RAN("blw");
-    EQUAL(asx_region_check(rt, region, ASX_REGION_STATE_FINALIZING), ASX_INCOMPLETE_CHILDREN);
+    EQUAL(asx_region_check(rt, region, ASX_REGION_FINALIZING), ASX_E_INCOMPLETE_CHILDREN);
     run(rt, 2 * MS);
     RAN("blw");
     EQUAL(outcome(rt, waits), ASX_OUTCOME_CANCELLED);
@@ -164,10 +167,12 @@ static void forced_and_cut_off(void)
 }
 
 /* Ends itself by force while it is polled: the stack runs after that poll. */
-static int32_t forces_itself(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t forces_itself(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     OK(asx_task_push_cleanup(rt, task, droppable(cleans, "1")));
-    OK(asx_region_close(rt, *(asx_region *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
+    OK(asx_region_close(rt, *(asx_region_id *)ctx, ASX_CANCEL_USER, NULL, 0, NULL));
     OK(asx_fire_timers(rt, NULL));
     OK(asx_fire_timers(rt, NULL));
     RAN("");
@@ -177,8 +182,8 @@ static int32_t forces_itself(asx_runtime *rt, asx_task task, void *ctx)
 static void forced_in_its_poll(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region;
-    asx_task task;
+    asx_region_id region;
+    asx_task_id task;
 
     reset();
     OK(asx_region_open(rt, root(rt), NULL, &region));
@@ -195,10 +200,10 @@ static void forced_in_its_poll(void)
  * finalizers as well. What waits, or goes on for ever, is cut off. */
 static void destroyed(int32_t profile)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt;
-    asx_region region;
-    asx_task task;
+    asx_region_id region;
+    asx_task_id task;
     int polls = 0;
     asx_body loop = { wakes_itself, NULL, NULL };
 
@@ -226,12 +231,12 @@ static void destroyed(int32_t profile)
 }
 
 /* A finalizer that makes another one, for ever: destroying comes to an end all the same. */
-static asx_region breeding;
+static asx_region_id breeding;
 
-static int32_t breeds(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t breeds(asx_cx *cx, void *ctx)
 {
-    asx_task next;
-    (void)task;
+    asx_runtime *rt = cx->rt;
+    asx_task_id next;
     ++*(int *)ctx;
     OK(asx_region_spawn_finalizer(rt, breeding, asx_poll_with(breeds, ctx), &next));
     return ASX_POLL_READY;
@@ -248,28 +253,30 @@ static void destroyed_while_it_breeds(void)
     EQUAL(bred > 0 && bred <= 1000, 1);
 }
 
-static int32_t region_outcome(asx_runtime *rt, asx_region region)
+static int32_t region_outcome(asx_runtime *rt, asx_region_id region)
 {
     int32_t value = -1;
     OK(asx_region_outcome(rt, region, &value));
     return value;
 }
 
-static int32_t fails(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t fails(asx_cx *cx, void *ctx)
 {
-    OK(asx_task_set_error(rt, task, ASX_DISCONNECTED, ctx));
-    return ASX_POLL_FAILED;
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
+    OK(asx_task_set_error(rt, task, ASX_E_DISCONNECTED, ctx));
+    return ASX_POLL_ERROR;
 }
 
 /* Outcomes outlast the regions around them: until they are released. */
 static void outcomes_are_kept(int32_t profile)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt = runtime_of(&config);
-    asx_region outer, middle, inner;
-    asx_task task, other;
+    asx_region_id outer, middle, inner;
+    asx_task_id task, other;
     asx_region_info info;
-    asx_reason reason;
+    asx_cancel_reason reason;
     char text[32];
     int32_t value;
 
@@ -278,7 +285,7 @@ static void outcomes_are_kept(int32_t profile)
     OK(asx_region_open(rt, middle, NULL, &inner));
     task = spawn(rt, inner, fails, "no luck");
     other = spawn(rt, middle, waits_for_ever, "");
-    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_INCOMPLETE_CHILDREN);
+    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_E_INCOMPLETE_CHILDREN);
     run(rt, 0);
     OK(asx_shutdown(rt, 0, MS));
     run(rt, MS);
@@ -292,25 +299,25 @@ static void outcomes_are_kept(int32_t profile)
     EQUAL(strcmp(text, "no luck"), 0);
     reason.struct_size = (uint32_t)sizeof reason;
     OK(asx_task_reason(rt, other, 1, &reason, NULL, 0, NULL));
-    EQUAL(reason.kind, ASX_CANCEL_PARENT_CANCELLED);
+    EQUAL(reason.kind, ASX_CANCEL_PARENT);
     OK(asx_region_reason(rt, inner, 0, &reason, NULL, 0, NULL));
     /* Their slots are gone, as chapter 5 of the contract says. */
     info.struct_size = (uint32_t)sizeof info;
-    ANSWERS(asx_region_get_info(rt, inner, &info), ASX_STALE_HANDLE);
-    ANSWERS(asx_task_wake(rt, task), ASX_STALE_HANDLE);
-    ANSWERS(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL), ASX_STALE_HANDLE);
-    ANSWERS(asx_region_defer(rt, inner, asx_poll_with(cleans, "")), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_get_info(rt, inner, &info), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_task_wake(rt, task), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_region_defer(rt, inner, asx_poll_with(cleans, "")), ASX_E_STALE_HANDLE);
     verify(rt);
     /* Released alone, and with what is around. */
     OK(asx_task_release(rt, task));
-    ANSWERS(asx_task_release(rt, task), ASX_STALE_HANDLE);
-    ANSWERS(asx_task_outcome(rt, task, &value), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_release(rt, task), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_task_outcome(rt, task, &value), ASX_E_STALE_HANDLE);
     OK(asx_region_release(rt, inner));
-    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_outcome(rt, inner, &value), ASX_E_STALE_HANDLE);
     EQUAL(outcome(rt, other), ASX_OUTCOME_CANCELLED);
     OK(asx_region_release(rt, outer));
-    ANSWERS(asx_task_outcome(rt, other, &value), ASX_STALE_HANDLE);
-    ANSWERS(asx_region_outcome(rt, middle, &value), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_outcome(rt, other, &value), ASX_E_STALE_HANDLE);
+    ANSWERS(asx_region_outcome(rt, middle, &value), ASX_E_STALE_HANDLE);
     EQUAL(region_outcome(rt, root(rt)), ASX_OUTCOME_CANCELLED);
     verify(rt);
     OK(asx_runtime_destroy(rt));
@@ -319,9 +326,9 @@ static void outcomes_are_kept(int32_t profile)
 /* Whoever releases the outermost region of each request does not grow. */
 static void releasing_gives_everything_back(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = runtime_of(&config);
-    asx_region outer, inner;
+    asx_region_id outer, inner;
     asx_stats stats;
     uint64_t used = 0;
     int i;
@@ -347,10 +354,9 @@ static void releasing_gives_everything_back(void)
 static jmp_buf out;
 static int jumps;
 
-static int32_t jumps_out(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t jumps_out(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     longjmp(out, 1);
     return ASX_POLL_READY;
@@ -375,13 +381,13 @@ static uint64_t clock_jumps_out(void *hook)
 /* After a poll was left its task has panicked, its stack runs, and everything goes on. */
 static void left_in_a_poll(int32_t profile)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *volatile rt = runtime_of(&config);
-    asx_task task, other;
+    asx_task_id task, other;
 
     reset();
-    ANSWERS(asx_runtime_recover(rt), ASX_INVALID_TRANSITION);
-    ANSWERS(asx_runtime_recover(NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_recover(rt), ASX_E_INVALID_TRANSITION);
+    ANSWERS(asx_runtime_recover(NULL), ASX_E_INVALID_ARGUMENT);
     OK(asx_task_spawn(rt, root(rt), droppable(jumps_out, NULL), NULL, &task));
     OK(asx_task_push_cleanup(rt, task, droppable(cleans, "1")));
     other = spawn(rt, root(rt), cleans, "o");
@@ -389,10 +395,10 @@ static void left_in_a_poll(int32_t profile)
         asx_step(rt, 0, 10, NULL);
         EQUAL(0, 1);
     }
-    ANSWERS(asx_step(rt, 0, 10, NULL), ASX_REENTRANT);
-    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    ANSWERS(asx_step(rt, 0, 10, NULL), ASX_E_REENTRANT);
+    ANSWERS(asx_runtime_destroy(rt), ASX_E_REENTRANT);
     OK(asx_runtime_recover(rt));
-    ANSWERS(asx_runtime_recover(rt), ASX_INVALID_TRANSITION);
+    ANSWERS(asx_runtime_recover(rt), ASX_E_INVALID_TRANSITION);
     EQUAL(drops, 1);
     run(rt, 0);
     EQUAL(outcome(rt, task), ASX_OUTCOME_PANICKED);
@@ -406,14 +412,14 @@ static void left_in_a_poll(int32_t profile)
 /* The same for a drop callback, in a step and in a destroy, and for the clock. */
 static void left_in_hooks(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *volatile rt;
     asx_body body = { cleans, (void *)"1", drop_jumps_out };
-    asx_task task;
+    asx_task_id task;
     uint64_t now;
 
     reset();
-    config.clock = clock_jumps_out;
+    config.clock.now = clock_jumps_out;
     rt = runtime_of(&config);
     OK(asx_task_spawn(rt, root(rt), body, NULL, &task));
     jumps = 1;
@@ -421,7 +427,7 @@ static void left_in_hooks(void)
         asx_step(rt, 0, 10, NULL);
         EQUAL(0, 1);
     }
-    ANSWERS(asx_now(rt, &now), ASX_REENTRANT);
+    ANSWERS(asx_now(rt, &now), ASX_E_REENTRANT);
     OK(asx_runtime_recover(rt));
     OK(asx_now(rt, &now));
     EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
@@ -435,7 +441,7 @@ static void left_in_hooks(void)
         asx_runtime_destroy(rt);
         EQUAL(0, 1);
     }
-    ANSWERS(asx_runtime_destroy(rt), ASX_REENTRANT);
+    ANSWERS(asx_runtime_destroy(rt), ASX_E_REENTRANT);
     OK(asx_runtime_recover(rt));
     jumps = 0;
     OK(asx_step(rt, ASX_NOW, 10, NULL));
@@ -475,7 +481,7 @@ static void takes(void *hook, void *block)
 static void left_in_the_allocator(void)
 {
     asx_runtime *volatile rt;
-    asx_task task;
+    asx_task_id task;
     uint64_t now;
     volatile int at, i, left = 0;
 
@@ -490,10 +496,10 @@ static void left_in_the_allocator(void)
             asx_run_until_idle(rt, 0, NULL);
         } else {
             ++left;
-            ANSWERS(asx_now(rt, &now), ASX_REENTRANT);
+            ANSWERS(asx_now(rt, &now), ASX_E_REENTRANT);
             OK(asx_runtime_recover(rt));
-            ANSWERS(asx_now(rt, &now), ASX_INTERNAL);
-            ANSWERS(asx_step(rt, 0, 1, NULL), ASX_INTERNAL);
+            ANSWERS(asx_now(rt, &now), ASX_E_INTERNAL);
+            ANSWERS(asx_step(rt, 0, 1, NULL), ASX_E_INTERNAL);
         }
         left_at = -1;
         OK(asx_runtime_destroy(rt));

@@ -60,14 +60,14 @@ static uint64_t events(asx_runtime *rt)
  * limits that some fixtures want to reach. */
 static int refused(asx_status got, unsigned long faults_before, int journaled)
 {
-    return faults > faults_before && got == ASX_RESOURCE_EXHAUSTED && !journaled;
+    return faults > faults_before && got == ASX_E_RESOURCE_EXHAUSTED && !journaled;
 }
 
 static void judge(const char *where, const char *call, asx_status got, asx_status wanted)
 {
     /* After a refusal that was not made good anything may follow, but that something broke. */
     int astray = fault_mode == FOREVER && asked >= failing;
-    if (got != wanted && (!astray || got == ASX_INTERNAL))
+    if (got != wanted && (!astray || got == ASX_E_INTERNAL))
         stop(where, call, got, wanted);
 }
 
@@ -81,7 +81,7 @@ static void judge(const char *where, const char *call, asx_status got, asx_statu
             got_ = (call);                                                                         \
         judge(__func__, #call, got_, wanted);                                                      \
         /* Memory may be refused before a limit is reached, which is then not journaled. */        \
-        if (home != GROWS && got_ == ASX_RESOURCE_EXHAUSTED && events(rt) == events_)             \
+        if (home != GROWS && got_ == ASX_E_RESOURCE_EXHAUSTED && events(rt) == events_)             \
             untold = 1;                                                                            \
     } while (0)
 
@@ -102,9 +102,9 @@ static uint64_t at_most(uint64_t limit, uint64_t most)
 }
 
 /* The same runtime at another home: with limits that no fixture reaches where it has none. */
-static asx_config at_home(const asx_config *given_config)
+static asx_runtime_config at_home(const asx_runtime_config *given_config)
 {
-    asx_config config = *given_config;
+    asx_runtime_config config = *given_config;
     if (home == GROWS || home == STINGY)
         return config;
     config.flags |= ASX_FLAG_POOL;
@@ -125,9 +125,9 @@ static asx_config at_home(const asx_config *given_config)
     return config;
 }
 
-static asx_runtime *fault_runtime(const asx_config *given_config)
+static asx_runtime *fault_runtime(const asx_runtime_config *given_config)
 {
-    asx_config config = at_home(given_config);
+    asx_runtime_config config = at_home(given_config);
     asx_runtime *rt = NULL;
     asx_status got = asx_runtime_create(&config, &rt);
     int tries = 3;

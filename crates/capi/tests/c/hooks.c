@@ -35,12 +35,12 @@ static uint64_t first_number(asx_runtime *rt)
 static void entropy(void)
 {
     struct asked asked = { 42, 0, 0, 0 };
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt = NULL;
     uint64_t of_hook, of_seed, of_other;
 
     config.flags |= ASX_FLAG_SEED_FROM_ENTROPY;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.hook = &asked;
     config.entropy = on_entropy;
     of_hook = first_number(runtime_of(&config));
@@ -57,19 +57,19 @@ static void entropy(void)
     EQUAL(of_hook == of_other, 0);
 }
 
-static int32_t idle(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t idle(asx_cx *cx, void *ctx)
 {
     ++*(int *)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 /* Who calls is whom the hook says. */
 static void threads(void)
 {
     struct asked asked = { 0, 7, 0, 0 };
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt;
-    asx_task task;
+    asx_task_id task;
     asx_stats stats;
     int polls = 0;
 
@@ -79,9 +79,9 @@ static void threads(void)
     rt = runtime_of(&config);
     task = spawn(rt, root(rt), idle, &polls);
     asked.thread = 8;
-    ANSWERS(asx_task_wake(rt, task), ASX_AFFINITY_VIOLATION);
-    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_AFFINITY_VIOLATION);
-    ANSWERS(asx_runtime_destroy(rt), ASX_AFFINITY_VIOLATION);
+    ANSWERS(asx_task_wake(rt, task), ASX_E_AFFINITY_VIOLATION);
+    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_E_AFFINITY_VIOLATION);
+    ANSWERS(asx_runtime_destroy(rt), ASX_E_AFFINITY_VIOLATION);
     asked.threads = 0;
     OK(asx_external_wake(rt, task));
     EQUAL(asked.threads, 0);
@@ -93,11 +93,13 @@ static void threads(void)
     finish(rt);
 }
 
-static int32_t acknowledges(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t acknowledges(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     asx_status status = asx_task_acknowledge(rt, task);
     (void)ctx;
-    if (status == ASX_INVALID_TRANSITION)
+    if (status == ASX_E_INVALID_TRANSITION)
         return ASX_POLL_PENDING;
     OK(status);
     OK(asx_task_acknowledge(rt, task));
@@ -107,29 +109,30 @@ static int32_t acknowledges(asx_runtime *rt, asx_task task, void *ctx)
 static void acknowledging(void)
 {
     asx_runtime *rt = runtime();
-    asx_task task = spawn(rt, root(rt), acknowledges, NULL);
+    asx_task_id task = spawn(rt, root(rt), acknowledges, NULL);
     run(rt, 0);
     OK(asx_task_cancel(rt, task, ASX_CANCEL_USER, NULL, NULL));
     run(rt, 0);
     EQUAL(outcome(rt, task), ASX_OUTCOME_CANCELLED);
-    ANSWERS(asx_task_acknowledge(rt, task), ASX_INVALID_TRANSITION);
+    ANSWERS(asx_task_acknowledge(rt, task), ASX_E_INVALID_TRANSITION);
     finish(rt);
 }
 
 struct receiver {
-    asx_channel channel;
+    asx_channel_id channel;
     int polls;
 };
 
-static int32_t receives(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t receives(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
     struct receiver *receiver = (struct receiver *)ctx;
     char byte;
     ++receiver->polls;
-    switch (asx_channel_recv(rt, receiver->channel, task, &byte, 1)) {
+    switch (asx_channel_recv(RECEIVER(rt, receiver->channel), cx, &byte)) {
     case ASX_OK:
         return ASX_POLL_READY;
-    case ASX_WOULD_BLOCK:
+    case ASX_E_WOULD_BLOCK:
         return ASX_POLL_PENDING;
     default:
         return ASX_POLL_CANCELLED;
@@ -142,23 +145,23 @@ static void abandoning(void)
     asx_runtime *rt = runtime();
     struct receiver receiver = { { 0, 0 }, 0 };
     int32_t waited = -1;
-    asx_task task;
+    asx_task_id task;
 
-    OK(asx_channel_create(rt, NULL, 2, 1, &receiver.channel));
+    OK(make_channel(rt, NULL, 2, 1, &receiver.channel));
     task = spawn(rt, root(rt), receives, &receiver);
     OK(asx_channel_abandon(rt, receiver.channel, task, &waited));
     EQUAL(waited, 0);
     run(rt, 0);
     OK(asx_channel_abandon(rt, receiver.channel, task, &waited));
     EQUAL(waited, 1);
-    OK(asx_channel_try_send(rt, receiver.channel, "x", 1));
+    OK(asx_channel_try_send(SENDER(rt, receiver.channel), "x"));
     EQUAL(run(rt, 0), 0);
     OK(asx_task_wake(rt, task));
     EQUAL(run(rt, 0), 1);
     EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
     EQUAL(receiver.polls, 2);
-    OK(asx_channel_close_sender(rt, receiver.channel));
-    OK(asx_channel_close_receiver(rt, receiver.channel));
+    OK(asx_channel_sender_close(SENDER(rt, receiver.channel)));
+    OK(asx_channel_receiver_close(RECEIVER(rt, receiver.channel)));
     finish(rt);
 }
 

@@ -40,19 +40,18 @@ static void logs(void *hook, int32_t level, const char *text, size_t size)
     strncpy(told, text, sizeof told - 1);
 }
 
-static int32_t ends(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t ends(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     if (ctx)
         ++*(int *)ctx;
     return ASX_POLL_READY;
 }
 
-static int32_t waits(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t waits(asx_cx *cx, void *ctx)
 {
     (void)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 static asx_stats stats_of(asx_runtime *rt)
@@ -67,9 +66,9 @@ static asx_stats stats_of(asx_runtime *rt)
  * end at their limits; all that was taken on runs. */
 static void limits(int32_t profile)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt = runtime_of(&config);
-    asx_task task;
+    asx_task_id task;
     uint64_t token, before;
     int i, finalized = 0, cleaned = 0;
 
@@ -89,20 +88,20 @@ static void limits(int32_t profile)
         if (asx_borrow_begin(rt, 0, &token) != ASX_OK)
             break;
     EQUAL(i, config.max_borrows);
-    ANSWERS(asx_region_defer(rt, root(rt), asx_poll_with(ends, NULL)), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_borrow_begin(rt, 0, &token), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_region_defer(rt, root(rt), asx_poll_with(ends, NULL)), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_borrow_begin(rt, 0, &token), ASX_E_RESOURCE_EXHAUSTED);
     EQUAL(digest(rt) == before, 1);
     OK(asx_borrow_end(rt, token));
     OK(asx_borrow_begin(rt, 0, &token));
     verify(rt);
     OK(asx_region_close(rt, root(rt), ASX_CANCEL_USER, NULL, ASX_NONE, NULL));
-    while (asx_run_until_idle(rt, 0, NULL) == ASX_RESOURCE_EXHAUSTED)
+    while (asx_run_until_idle(rt, 0, NULL) == ASX_E_RESOURCE_EXHAUSTED)
         ;
     EQUAL(finalized, config.max_finalizers);
     EQUAL(cleaned, config.max_cleanups);
     /* A region that is closed says so, though the limit is reached. */
-    ANSWERS(asx_region_defer(rt, root(rt), asx_poll_with(ends, NULL)), ASX_REGION_NOT_OPEN);
+    ANSWERS(asx_region_defer(rt, root(rt), asx_poll_with(ends, NULL)), ASX_E_REGION_NOT_OPEN);
     OK(asx_quiescent(rt, NULL));
     EQUAL(stats_of(rt).pool_spills, 0);
     EQUAL(asked, 0);
@@ -114,22 +113,22 @@ static void limits(int32_t profile)
  * that size it is good. */
 static void sizes(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = NULL;
     uint64_t needed;
     char number[32];
 
-    OK(asx_config_pool_size(&config, &needed));
+    OK(asx_runtime_config_pool_size(&config, &needed));
     config.log = logs;
     for (config.pool_bytes = 1; config.pool_bytes < needed; config.pool_bytes *= 2) {
         told[0] = 0;
-        ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_runtime_create(&config, &rt), ASX_E_RESOURCE_EXHAUSTED);
         EQUAL(rt == NULL, 1);
         sprintf(number, " %" PRIu64 " ", needed);
         EQUAL(strstr(told, number) != NULL, has(ASX_FEATURE_DUMP));
     }
     config.pool_bytes = needed - 1;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_RESOURCE_EXHAUSTED);
     config.pool_bytes = needed;
     rt = runtime_of(&config);
     round_of(rt, 0);
@@ -144,19 +143,19 @@ static uint64_t min_of(uint64_t a, uint64_t b)
 
 /* A strict pool of the size that is told holds as much of everything as its limits say, at once, in
  * a tree as deep as it can be, and all of it can then be closed. The allocator has nothing. */
-static void filled(const asx_config *limits)
+static void filled(const asx_runtime_config *limits)
 {
-    asx_config config = *limits;
+    asx_runtime_config config = *limits;
     asx_runtime *rt;
-    asx_region region;
-    asx_task task = { 0, 0 };
-    asx_obligation obligation;
-    asx_channel channel;
-    asx_timer timer;
+    asx_region_id region;
+    asx_task_id task = { 0, 0 };
+    asx_obligation_id obligation;
+    asx_channel_id channel;
+    asx_timer_handle timer;
     asx_progress progress;
     uint64_t i, token, finalizers = 0, cleanups = 0, stops = 0;
 
-    OK(asx_config_pool_size(&config, &config.pool_bytes));
+    OK(asx_runtime_config_pool_size(&config, &config.pool_bytes));
     rt = runtime_of(&config);
     asked = 0;
     failing = forever = 1;
@@ -171,22 +170,22 @@ static void filled(const asx_config *limits)
     for (i = 0; i < config.max_obligations; ++i)
         OK(asx_obligation_reserve(rt, region, &obligation));
     for (i = 0; i < config.max_channels; ++i)
-        OK(asx_channel_create(rt, &region, 1, sizeof i, &channel));
+        OK(make_channel(rt, &region, 1, sizeof i, &channel));
     for (i = 0; i < min_of(config.max_tasks, config.max_ready); ++i) {
         task = spawn(rt, region, waits, NULL);
         if (cleanups < config.max_cleanups && ++cleanups)
             OK(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)));
         OK(asx_task_set_watchdog(rt, task, 1000 * MS, MS));
-        ANSWERS(asx_task_stopping(rt, task), ASX_WOULD_BLOCK);
+        ANSWERS(asx_task_stopping(rt, task), ASX_E_WOULD_BLOCK);
     }
     while (cleanups < config.max_cleanups && ++cleanups)
         OK(asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL)));
     for (i = 0; i < config.max_timers; ++i)
-        OK(asx_timer_arm(rt, region, asx_after((i % 7) * 300 * MS + MS), &task, &timer));
+        OK(asx_region_timer_arm(rt, region, asx_after((i % 7) * 300 * MS + MS), &task, &timer));
     for (i = 0; i < config.max_borrows; ++i)
         OK(asx_borrow_begin(rt, 0, &token));
-    ANSWERS(asx_timer_arm(rt, region, asx_after(MS), NULL, &timer), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_region_open(rt, region, NULL, &region), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_region_timer_arm(rt, region, asx_after(MS), NULL, &timer), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_region_open(rt, region, NULL, &region), ASX_E_RESOURCE_EXHAUSTED);
     verify(rt);
     OK(asx_soft_stop(rt));
     /* Stronger and stronger: each time all chains of causes are made anew. */
@@ -206,7 +205,7 @@ static void filled(const asx_config *limits)
 
 static unsigned long watchdogs;
 
-static void on_watchdog(void *hook, asx_runtime *rt, asx_task task, int32_t stage)
+static void on_watchdog(void *hook, asx_runtime *rt, asx_task_id task, int32_t stage)
 {
     (void)hook;
     (void)rt;
@@ -219,16 +218,16 @@ enum { SOME = 64 };
 
 /* Random calls, as many as are asked for: with more things than there may be, which come and go.
  * Whatever they answer, nothing is broken, and nothing was asked for in the middle of a call. */
-static void churn(const asx_config *config, long calls, int releases, unsigned refuses)
+static void churn(const asx_runtime_config *config, long calls, int releases, unsigned refuses)
 {
     static uint64_t seed = 1;
-    asx_region regions[SOME] = { { 0, 0 } };
-    asx_task tasks[SOME] = { { 0, 0 } };
-    asx_obligation obligations[SOME] = { { 0, 0 } };
-    asx_channel channels[SOME] = { { 0, 0 } };
-    asx_permit permits[SOME] = { { 0, 0 } };
-    asx_timer timers[SOME] = { { 0, 0 } };
-    asx_witness witness;
+    asx_region_id regions[SOME] = { { 0, 0 } };
+    asx_task_id tasks[SOME] = { { 0, 0 } };
+    asx_obligation_id obligations[SOME] = { { 0, 0 } };
+    asx_channel_id channels[SOME] = { { 0, 0 } };
+    asx_send_permit permits[SOME] = { { NULL, 0, 0 } };
+    asx_timer_handle timers[SOME] = { { 0, 0 } };
+    asx_witness_id witness;
     asx_runtime *rt = runtime_of(config);
     uint64_t value = 0, now = 0, refused = 0, done = 0;
     int32_t outcome;
@@ -266,33 +265,32 @@ static void churn(const asx_config *config, long calls, int releases, unsigned r
             got = asx_obligation_commit(rt, obligations[b]);
             break;
         case 18: case 19:
-            got = asx_channel_create(rt, a % 3 ? &regions[a] : NULL, 1 + b % 8, sizeof value,
-                &channels[b]);
+            got = make_channel(rt, a % 3 ? &regions[a] : NULL, 1 + b % 8, sizeof value, &channels[b]);
             break;
         case 20: case 21: case 22:
-            got = asx_channel_try_send(rt, channels[b], &value, sizeof value);
+            got = asx_channel_try_send(SENDER(rt, channels[b]), &value);
             break;
         case 23: case 24:
-            got = asx_channel_recv(rt, channels[b], tasks[a], &value, sizeof value);
+            got = asx_channel_recv(RECEIVER(rt, channels[b]), CX(rt, tasks[a]), &value);
             break;
         case 25: case 26: case 27:
-            got = asx_channel_reserve(rt, channels[b], tasks[a], (int)(b % 2), &permits[a]);
+            got = ((int)(b % 2) ? asx_channel_reserve_tracked : asx_channel_reserve)(SENDER(rt, channels[b]), CX(rt, tasks[a]), &permits[a]);
             break;
         case 28:
-            got = asx_permit_send(rt, permits[a], &value, sizeof value);
+            got = asx_send_permit_send(&permits[a], &value);
             break;
         case 29:
-            got = asx_permit_abort(rt, permits[a]);
+            got = asx_send_permit_try_abort(&permits[a]);
             break;
         case 30: case 31: case 32:
-            got = asx_timer_arm(rt, regions[a], asx_after((uint64_t)b * b * b * 300000), &tasks[b],
+            got = asx_region_timer_arm(rt, regions[a], asx_after((uint64_t)b * b * b * 300000), &tasks[b],
                 &timers[b]);
             break;
         case 33:
-            got = asx_timer_cancel(rt, timers[b], NULL);
+            got = asx_region_timer_cancel(rt, timers[b], NULL);
             break;
         case 34:
-            got = asx_timer_update(rt, timers[b], regions[a], asx_after(b * MS), NULL, &timers[b]);
+            got = asx_region_timer_update(rt, timers[b], regions[a], asx_after(b * MS), NULL, &timers[b]);
             break;
         case 35: case 36:
             got = asx_task_sleep(rt, tasks[a], asx_after((uint64_t)b * MS), &timers[b]);
@@ -320,10 +318,10 @@ static void churn(const asx_config *config, long calls, int releases, unsigned r
                 OK(asx_witness_release(rt, witness));
             break;
         case 46:
-            got = asx_channel_close_sender(rt, channels[b]);
+            got = asx_channel_sender_close(SENDER(rt, channels[b]));
             break;
         case 47:
-            got = asx_channel_close_receiver(rt, channels[b]);
+            got = asx_channel_receiver_close(RECEIVER(rt, channels[b]));
             break;
         case 48:
             got = asx_channel_release(rt, channels[b]);
@@ -344,7 +342,7 @@ static void churn(const asx_config *config, long calls, int releases, unsigned r
             got = asx_task_wake(rt, tasks[a]);
             break;
         case 58:
-            got = asx_channel_evict(rt, channels[b], &value, sizeof value, NULL, 0, NULL);
+            got = asx_channel_evict(SENDER(rt, channels[b]), &value, NULL, NULL);
             break;
         case 59:
             got = asx_region_alloc(rt, regions[a], 1 + (size_t)b * 60, (size_t)1 << b % 8, &out);
@@ -355,8 +353,8 @@ static void churn(const asx_config *config, long calls, int releases, unsigned r
             now += (uint64_t)b * MS / 4;
             OK(asx_step(rt, now, 1 + b, NULL));
         }
-        EQUAL(got == ASX_INTERNAL, 0);
-        refused += got == ASX_RESOURCE_EXHAUSTED;
+        EQUAL(got == ASX_E_INTERNAL, 0);
+        refused += got == ASX_E_RESOURCE_EXHAUSTED;
         done += got == ASX_OK;
         if (i % 20011 == 0)
             verify(rt);
@@ -370,7 +368,7 @@ static void churn(const asx_config *config, long calls, int releases, unsigned r
     for (i = 0; i < 1000; ++i)
         OK(asx_step(rt, now, ASX_NONE, NULL));
     /* But for what is in channels that no region has. */
-    EQUAL(asx_quiescent(rt, NULL) == ASX_OK || asx_quiescent(rt, NULL) == ASX_CHANNEL_NOT_DRAINED,
+    EQUAL(asx_quiescent(rt, NULL) == ASX_OK || asx_quiescent(rt, NULL) == ASX_E_CHANNEL_NOT_DRAINED,
         1);
     OK(asx_runtime_destroy(rt));
     failing = odds = 0;
@@ -383,13 +381,13 @@ enum { DEEP = 20, WIDE = 24 };
  * may be refusals. */
 static void busy(asx_runtime *rt)
 {
-    asx_region regions[DEEP];
+    asx_region_id regions[DEEP];
     asx_region_options fail_fast;
-    asx_task task = { 0, 0 }, first = { 0, 0 };
-    asx_channel channel = { 0, 0 };
-    asx_permit permit;
-    asx_obligation obligation;
-    asx_timer timer;
+    asx_task_id task = { 0, 0 }, first = { 0, 0 };
+    asx_channel_id channel = { 0, 0 };
+    asx_send_permit permit;
+    asx_obligation_id obligation;
+    asx_timer_handle timer;
     uint64_t value = 0;
     int32_t outcome;
     void *out;
@@ -399,7 +397,8 @@ static void busy(asx_runtime *rt)
     fail_fast.struct_size = (uint32_t)sizeof fail_fast;
     fail_fast.policy = ASX_POLICY_FAIL_FAST;
     fail_fast.max_children = ASX_NONE;
-    fail_fast.budget.deadline = fail_fast.budget.polls = fail_fast.budget.cost = ASX_NONE;
+    fail_fast.budget.deadline = ASX_NONE;
+    fail_fast.budget.poll_quota = fail_fast.budget.cost_quota = ASX_NONE;
     (void)asx_region_root(rt, &regions[0]);
     for (i = 1; i < DEEP; ++i) {
         if (asx_region_open(rt, regions[i - 1], i % 2 ? &fail_fast : NULL, &regions[i]) != ASX_OK)
@@ -408,9 +407,9 @@ static void busy(asx_runtime *rt)
         if (asx_region_alloc(rt, regions[i], 3000, 64, &out) == ASX_OK)
             memset(out, 1, 3000);
         (void)asx_region_defer(rt, regions[i], asx_poll_with(ends, NULL));
-        (void)asx_timer_arm(rt, regions[i], asx_after((uint64_t)i * 700 * MS), NULL, &timer);
+        (void)asx_region_timer_arm(rt, regions[i], asx_after((uint64_t)i * 700 * MS), NULL, &timer);
     }
-    (void)asx_channel_create(rt, &regions[1], 3, sizeof value, &channel);
+    (void)make_channel(rt, &regions[1], 3, sizeof value, &channel);
     for (i = 0; i < WIDE; ++i) {
         if (asx_task_spawn(rt, regions[i % DEEP], asx_poll_with(waits, NULL), NULL, &task) != ASX_OK)
             continue;
@@ -419,8 +418,8 @@ static void busy(asx_runtime *rt)
         (void)asx_task_push_cleanup(rt, task, asx_poll_with(ends, NULL));
         (void)asx_task_set_watchdog(rt, task, 5 * MS, MS);
         (void)asx_task_sleep(rt, task, asx_after((uint64_t)i * MS), &timer);
-        (void)asx_channel_reserve(rt, channel, task, i % 2, &permit);
-        (void)asx_channel_try_send(rt, channel, &value, sizeof value);
+        (void)(i % 2 ? asx_channel_reserve_tracked : asx_channel_reserve)(SENDER(rt, channel), CX(rt, task), &permit);
+        (void)asx_channel_try_send(SENDER(rt, channel), &value);
         (void)asx_task_join(rt, task, first, &outcome);
         (void)asx_task_stopping(rt, task);
     }
@@ -434,12 +433,12 @@ static void busy(asx_runtime *rt)
     (void)asx_run_until_idle(rt, 1000 * MS, NULL);
     verify(rt);
     ANSWERS(asx_dump(rt, told, sizeof told, NULL),
-        has(ASX_FEATURE_DUMP) ? ASX_OK : ASX_CAPABILITY_DENIED);
+        has(ASX_FEATURE_DUMP) ? ASX_OK : ASX_E_CAPABILITY_DENIED);
     OK(asx_quiescent(rt, NULL));
 }
 
 /* For every n: the n-th answer of the allocator is NULL, or all are from the n-th on. */
-static void faulty(const asx_config *config)
+static void faulty(const asx_runtime_config *config)
 {
     uint64_t undisturbed = 0;
     for (forever = 0; forever < 2; ++forever) {
@@ -449,7 +448,7 @@ static void faulty(const asx_config *config)
             asked = faults = given = taken = 0;
             status = asx_runtime_create(config, &rt);
             if (status != ASX_OK) {
-                ANSWERS(status, ASX_RESOURCE_EXHAUSTED);
+                ANSWERS(status, ASX_E_RESOURCE_EXHAUSTED);
             } else {
                 busy(rt);
                 if (faults == 0) {
@@ -469,7 +468,7 @@ static void faulty(const asx_config *config)
 
 int main(int argc, char **argv)
 {
-    asx_config config;
+    asx_runtime_config config;
     sampled = argc > 1 && strcmp(argv[1], "sampled") == 0;
     OK(asx_set_allocator(gives, takes, NULL));
     memset(message, 'x', sizeof message - 1);

@@ -7,14 +7,14 @@
 static void pipeline()
 {
     asx::runtime rt;
-    asx_region root = rt.root();
+    asx_region_id root = rt.root();
     asx::channel<int> numbers = rt.make_channel<int>(2, &root);
     auto sum = std::make_shared<int>(0);
     int next = 1;
-    asx_task producer = rt.spawn(root, [=](asx::context &cx) mutable -> int32_t {
+    asx_task_id producer = rt.spawn(root, [=](asx::context &cx) mutable -> int32_t {
         while (next <= 10) {
             auto reserved = numbers.reserve(cx);
-            if (reserved.first == ASX_WOULD_BLOCK)
+            if (reserved.first == ASX_E_WOULD_BLOCK)
                 return ASX_POLL_PENDING;
             asx::check(reserved.first);
             asx::check(reserved.second->send(next++));
@@ -25,7 +25,7 @@ static void pipeline()
     rt.spawn(root, [=](asx::context &cx) mutable -> int32_t {
         for (int value = 0;;) {
             asx_status status = numbers.recv(cx, value);
-            if (status == ASX_WOULD_BLOCK)
+            if (status == ASX_E_WOULD_BLOCK)
                 return ASX_POLL_PENDING;
             if (status != ASX_OK)
                 return ASX_POLL_READY;
@@ -45,7 +45,7 @@ static void pipeline()
 static void exceptions()
 {
     asx::runtime rt;
-    asx_task thrower = rt.spawn(
+    asx_task_id thrower = rt.spawn(
         rt.root(), [](asx::context &) -> int32_t { throw std::runtime_error("out of luck"); });
     rt.run(0);
     EQUAL(rt.outcome(thrower), ASX_OUTCOME_PANICKED);
@@ -62,7 +62,7 @@ static void exceptions()
     } catch (const asx::error &error) {
         refused = error.status();
     }
-    EQUAL(refused, ASX_REGION_NOT_OPEN);
+    EQUAL(refused, ASX_E_REGION_NOT_OPEN);
     EQUAL(kept.use_count(), 1);
 }
 
@@ -73,7 +73,7 @@ static void owners()
     {
         asx::obligation kept(rt.get(), rt.root()), left(rt.get(), rt.root());
         EQUAL(kept.commit(), ASX_OK);
-        EQUAL(kept.commit(), ASX_OBLIGATION_ALREADY_RESOLVED);
+        EQUAL(kept.commit(), ASX_E_OBLIGATION_ALREADY_RESOLVED);
     }
     rt.shutdown();
     rt.run(0);
@@ -109,7 +109,7 @@ static void owned_by_a_task()
     EQUAL(info.obligations, 0);
 }
 
-static int32_t throws(asx_runtime *, asx_task, void *)
+static int32_t throws(asx_cx *, void *)
 {
     throw 7;
 }
@@ -118,7 +118,7 @@ static int32_t throws(asx_runtime *, asx_task, void *)
 static void left_by_an_exception()
 {
     asx::runtime rt;
-    asx_task task;
+    asx_task_id task;
     int caught = 0;
     OK(asx_task_spawn(rt.get(), rt.root(), asx_poll_with(throws, nullptr), nullptr, &task));
     try {
@@ -127,7 +127,7 @@ static void left_by_an_exception()
         caught = thrown;
     }
     EQUAL(caught, 7);
-    ANSWERS(asx_step(rt.get(), 0, 1, nullptr), ASX_REENTRANT);
+    ANSWERS(asx_step(rt.get(), 0, 1, nullptr), ASX_E_REENTRANT);
     OK(asx_runtime_recover(rt.get()));
     rt.run(0);
     EQUAL(rt.outcome(task), ASX_OUTCOME_PANICKED);
@@ -141,7 +141,7 @@ struct point {
 static void in_the_memory_of_a_region()
 {
     asx::runtime rt;
-    asx_region region = rt.open(rt.root());
+    asx_region_id region = rt.open(rt.root());
     point *made = rt.make<point>(region, 3.0, 4.0);
     EQUAL(made->x + made->y, 7);
     EQUAL(reinterpret_cast<uintptr_t>(made) % alignof(point), 0);
@@ -152,7 +152,7 @@ static void in_the_memory_of_a_region()
     } catch (const asx::error &thrown) {
         refused = thrown.status();
     }
-    EQUAL(refused, ASX_REGION_CLOSED);
+    EQUAL(refused, ASX_E_REGION_CLOSED);
 }
 
 int main()

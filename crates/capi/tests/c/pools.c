@@ -14,15 +14,15 @@ static size_t largest = SIZE_MAX;
 static asx_runtime *neighbour;
 static int in_neighbour, visits;
 
-static int32_t idle(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t idle(asx_cx *cx, void *ctx)
 {
     (void)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 static void visit(void)
 {
-    asx_task task;
+    asx_task_id task;
     if (!neighbour || in_neighbour)
         return;
     in_neighbour = 1;
@@ -68,7 +68,7 @@ static void seats(void)
 {
     static unsigned char room[(2 << 20) + 16];
     unsigned char *memory = room + (16 - (uintptr_t)room % 16) % 16;
-    asx_config pooled = config_of(ASX_PROFILE_EMBEDDED), core = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config pooled = config_of(ASX_PROFILE_EMBEDDED), core = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt[ASX_POOLS_MOST], *cores[CORES], *more = NULL;
     uint64_t first = 0;
     size_t i, given_before, taken_before;
@@ -78,14 +78,14 @@ static void seats(void)
     given_before = given;
     taken_before = taken;
     for (i = 0; i < 3; ++i)
-        ANSWERS(asx_runtime_create(&pooled, &more), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_runtime_create(&pooled, &more), ASX_E_RESOURCE_EXHAUSTED);
     EQUAL(more == NULL, 1);
     EQUAL(given - given_before, taken - taken_before);
     /* Memory that was given is not touched either. */
     memset(room, 0x5a, sizeof room);
     pooled.pool_memory = memory;
     pooled.pool_bytes = 2 << 20;
-    ANSWERS(asx_runtime_create(&pooled, &more), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_runtime_create(&pooled, &more), ASX_E_RESOURCE_EXHAUSTED);
     for (i = 0; i < sizeof room; ++i)
         EQUAL(room[i], 0x5a);
 
@@ -108,7 +108,7 @@ static void seats(void)
     OK(asx_runtime_destroy(rt[7]));
     pooled = config_of(ASX_PROFILE_EMBEDDED);
     rt[7] = runtime_of(&pooled);
-    ANSWERS(asx_runtime_create(&pooled, &more), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_runtime_create(&pooled, &more), ASX_E_RESOURCE_EXHAUSTED);
     round_of(rt[7], 0);
     EQUAL(digest(rt[7]), first);
     for (i = 0; i < ASX_POOLS_MOST; ++i)
@@ -121,9 +121,9 @@ static void seats(void)
 /* A pool and a channel that memory is not to be had for are refused; nothing is left of them. */
 static void scarce(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE), pooled = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE), pooled = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt, *more = NULL;
-    asx_channel channel;
+    asx_channel_id channel;
     uint64_t before;
     int i;
 
@@ -132,13 +132,13 @@ static void scarce(void)
     before = digest(rt);
     largest = 1 << 16;
     for (i = 0; i < 2 * ASX_POOLS_MOST; ++i)
-        ANSWERS(asx_runtime_create(&pooled, &more), ASX_RESOURCE_EXHAUSTED);
-    ANSWERS(asx_channel_create(rt, NULL, 1000, 1024, &channel), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_runtime_create(&pooled, &more), ASX_E_RESOURCE_EXHAUSTED);
+    ANSWERS(make_channel(rt, NULL, 1000, 1024, &channel), ASX_E_RESOURCE_EXHAUSTED);
     EQUAL(digest(rt), before);
     largest = SIZE_MAX;
     more = runtime_of(&pooled);
     OK(asx_runtime_destroy(more));
-    OK(asx_channel_create(rt, NULL, 1000, 1024, &channel));
+    OK(make_channel(rt, NULL, 1000, 1024, &channel));
     OK(asx_runtime_destroy(rt));
     EQUAL(given, taken);
 }
@@ -148,20 +148,20 @@ static void memory_of_one(void)
 {
     static unsigned char room[(2 << 20) + 16];
     unsigned char *memory = room + (16 - (uintptr_t)room % 16) % 16;
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED), other;
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED), other;
     asx_runtime *rt, *second = NULL;
 
     config.pool_memory = memory;
     config.pool_bytes = UINT64_MAX;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.pool_bytes = UINT64_MAX - (uintptr_t)memory + 1;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.pool_bytes = 1 << 20;
     rt = runtime_of(&config);
-    ANSWERS(asx_runtime_create(&config, &second), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &second), ASX_E_INVALID_ARGUMENT);
     other = config;
     other.pool_memory = memory + (1 << 20) - 16;
-    ANSWERS(asx_runtime_create(&other, &second), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&other, &second), ASX_E_INVALID_ARGUMENT);
     other.pool_memory = memory + (1 << 20);
     second = runtime_of(&other);
     round_of(rt, 0);
@@ -178,9 +178,9 @@ static void memory_of_one(void)
  * own memory, and the other outlives the one. */
 static void neighbours(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt, *kept;
-    asx_task task;
+    asx_task_id task;
     char message[4000] = "";
     int at_creation, in_calls, i;
 
@@ -215,35 +215,35 @@ static void channels(void)
     size_t capacity, refused = 0, before = given;
     for (capacity = 1; capacity < 1 << 16; capacity *= 2) {
         static unsigned char memory[3 << 20];
-        asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+        asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
         uint64_t message = 0;
         asx_runtime *rt;
-        asx_channel channel;
-        static asx_permit permits[1 << 16];
+        asx_channel_id channel;
+        static asx_send_permit permits[1 << 16];
         asx_status status;
         size_t i;
-        OK(asx_config_pool_size(&config, &config.pool_bytes));
+        OK(asx_runtime_config_pool_size(&config, &config.pool_bytes));
         config.pool_memory = memory + (16 - (uintptr_t)memory % 16) % 16;
         rt = runtime_of(&config);
-        status = asx_channel_create(rt, NULL, capacity, sizeof message, &channel);
+        status = make_channel(rt, NULL, capacity, sizeof message, &channel);
         if (status != ASX_OK) {
-            ANSWERS(status, ASX_RESOURCE_EXHAUSTED);
+            ANSWERS(status, ASX_E_RESOURCE_EXHAUSTED);
             ++refused;
         } else {
             for (i = 0; i < capacity; ++i)
-                OK(asx_channel_try_send(rt, channel, &message, sizeof message));
+                OK(asx_channel_try_send(SENDER(rt, channel), &message));
             for (i = 0; i < capacity; ++i)
-                OK(asx_channel_try_recv(rt, channel, &message, sizeof message));
+                OK(asx_channel_try_recv(RECEIVER(rt, channel), &message));
             for (i = 0; i < capacity; ++i)
-                OK(asx_channel_try_reserve(rt, channel, NULL, 0, &permits[i]));
+                OK(asx_channel_try_reserve(SENDER(rt, channel), NULL, 0, &permits[i]));
             for (i = 0; i < capacity; ++i)
-                OK(asx_permit_abort(rt, permits[i]));
-            OK(asx_channel_close_sender(rt, channel));
-            OK(asx_channel_close_receiver(rt, channel));
+                OK(asx_send_permit_try_abort(&permits[i]));
+            OK(asx_channel_sender_close(SENDER(rt, channel)));
+            OK(asx_channel_receiver_close(RECEIVER(rt, channel)));
             EQUAL(refused, 0);
         }
         /* What was promised to a channel that is closed can be had again. */
-        OK(asx_channel_create(rt, NULL, 1, sizeof message, &channel));
+        OK(make_channel(rt, NULL, 1, sizeof message, &channel));
         EQUAL(stats_of(rt).pool_spills, 0);
         OK(asx_runtime_destroy(rt));
     }
@@ -258,7 +258,7 @@ struct worker {
 static void *works(void *ctx)
 {
     struct worker *worker = (struct worker *)ctx;
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = runtime_of(&config);
     int i;
     for (i = 0; i < ROUNDS; ++i)
@@ -275,7 +275,7 @@ static void *churns(void *ctx)
     int32_t profile = *(int32_t *)ctx;
     int i;
     for (i = 0; i < CHURN; ++i) {
-        asx_config config = config_of(profile);
+        asx_runtime_config config = config_of(profile);
         asx_runtime *rt;
         config.max_trace = 16;
         rt = runtime_of(&config);

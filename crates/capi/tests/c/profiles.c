@@ -21,7 +21,7 @@ static void same_digest_in_all(void)
     int32_t profile;
     uint64_t first = 0;
     for (profile = ASX_PROFILE_CORE; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile) {
-        asx_config config = config_of(profile);
+        asx_runtime_config config = config_of(profile);
         asx_runtime *rt = runtime_of(&config);
         int i;
         for (i = 0; i < 10; ++i)
@@ -50,7 +50,7 @@ static void pools(void)
     static unsigned char room[(1 << 20) + 16];
     unsigned char *memory = room + (16 - (uintptr_t)room % 16) % 16;
     size_t size = sizeof room - 16;
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = runtime_of(&config), *other = NULL;
     asx_stats stats;
     size_t before;
@@ -70,24 +70,24 @@ static void pools(void)
     config = config_of(ASX_PROFILE_EMBEDDED);
     config.pool_memory = memory + 1;
     config.pool_bytes = size;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.pool_memory = memory;
     config.pool_bytes = 64;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_RESOURCE_EXHAUSTED);
     /* Memory without its size, or without a pool to use it, is a mistake. */
     config.pool_bytes = 0;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.pool_bytes = size;
     config.flags &= ~(uint32_t)ASX_FLAG_POOL;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     /* So is strictness without a pool. */
     config.pool_memory = NULL;
     config.pool_bytes = 0;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_INVALID_ARGUMENT);
     config.pool_memory = memory;
     config.pool_bytes = size;
     config.flags |= ASX_FLAG_POOL;
-    OK(asx_config_pool_size(&config, &needed));
+    OK(asx_runtime_config_pool_size(&config, &needed));
     EQUAL(needed > stats.pool_peak && needed <= size, 1);
     config.pool_bytes = needed;
     before = allocations;
@@ -95,7 +95,7 @@ static void pools(void)
     nothing_is_allocated_after_creation(rt);
     EQUAL(allocations, before);
     config = config_of(ASX_PROFILE_CORE);
-    ANSWERS(asx_config_pool_size(&config, &needed), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_runtime_config_pool_size(&config, &needed), ASX_E_INVALID_ARGUMENT);
 
     /* Two pooled runtimes side by side. */
     config = config_of(ASX_PROFILE_EMBEDDED);
@@ -109,30 +109,32 @@ static void pools(void)
     OK(asx_runtime_destroy(other));
 }
 
-static int32_t forever(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t forever(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     (void)ctx;
-    if (asx_task_checkpoint(rt, task) != ASX_OK)
+    if (asx_checkpoint(cx) != ASX_OK)
         return ASX_POLL_CANCELLED;
     OK(asx_task_wake(rt, task));
     return ASX_POLL_PENDING;
 }
 
-static int32_t silent(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t silent(asx_cx *cx, void *ctx)
 {
     (void)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 /* Limits are reached by an answer, not by a crash; what is given back can be had again. */
 static void limits(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt = runtime_of(&config);
-    asx_task task = { 0, 0 }, tasks[64];
-    asx_channel channel;
-    asx_timer timer;
-    asx_obligation obligation;
+    asx_task_id task = { 0, 0 }, tasks[64];
+    asx_channel_id channel;
+    asx_timer_handle timer;
+    asx_obligation_id obligation;
     asx_stats stats;
     size_t before = allocations;
     int i, made;
@@ -144,11 +146,11 @@ static void limits(void)
             tasks[made] = task;
     EQUAL(made, config.max_tasks);
     ANSWERS(asx_task_spawn(rt, root(rt), asx_poll_with(silent, NULL), NULL, &task),
-        ASX_RESOURCE_EXHAUSTED);
-    for (i = 0; i < 1000 && asx_channel_create(rt, NULL, 4, 8, &channel) == ASX_OK; ++i)
+        ASX_E_RESOURCE_EXHAUSTED);
+    for (i = 0; i < 1000 && make_channel(rt, NULL, 4, 8, &channel) == ASX_OK; ++i)
         ;
     EQUAL(i, config.max_channels);
-    for (i = 0; i < 1000 && asx_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer) == ASX_OK; ++i)
+    for (i = 0; i < 1000 && asx_region_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer) == ASX_OK; ++i)
         ;
     EQUAL(i, config.max_timers);
     for (i = 0; i < 1000 && asx_obligation_reserve(rt, root(rt), &obligation) == ASX_OK; ++i)
@@ -174,14 +176,14 @@ static void limits(void)
 /* A pool that is too small for its limits refuses; nothing aborts. */
 static void small_pools(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt;
-    asx_task task;
+    asx_task_id task;
     int made;
     config.pool_bytes = 512 * 1024;
     config.max_tasks = 10000;
     config.max_ready = 10000;
-    ANSWERS(asx_runtime_create(&config, &rt), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_runtime_create(&config, &rt), ASX_E_RESOURCE_EXHAUSTED);
     /* Tasks that are over count no more, but are kept until they are released. */
     config = config_of(ASX_PROFILE_EMBEDDED);
     rt = runtime_of(&config);
@@ -199,7 +201,7 @@ static void bounded_steps(void)
 {
     int32_t profile;
     for (profile = ASX_PROFILE_EMBEDDED; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile) {
-        asx_config config = config_of(profile);
+        asx_runtime_config config = config_of(profile);
         asx_runtime *rt = runtime_of(&config);
         asx_progress progress;
         asx_stats stats;
@@ -210,7 +212,7 @@ static void bounded_steps(void)
         OK(asx_step(rt, 0, UINT64_MAX, &progress));
         EQUAL(progress.polls, config.max_steps);
         EQUAL(progress.idle, 0);
-        ANSWERS(asx_run_until_idle(rt, 0, &progress), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_run_until_idle(rt, 0, &progress), ASX_E_RESOURCE_EXHAUSTED);
         EQUAL(progress.polls, config.max_steps);
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.overruns, 2);
@@ -221,11 +223,11 @@ static void bounded_steps(void)
 /* Timers are bounded by the same number: what is left over is due at the next call. */
 static void bounded_timers(void)
 {
-    asx_config config = config_of(ASX_PROFILE_EMBEDDED);
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
     asx_runtime *rt;
     asx_progress progress;
     asx_queues_info queues;
-    asx_timer timer;
+    asx_timer_handle timer;
     uint64_t fired = 0, left;
     int i;
 
@@ -234,7 +236,7 @@ static void bounded_timers(void)
     config.max_steps = 8;
     rt = runtime_of(&config);
     for (i = 0; i < 20; ++i)
-        OK(asx_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer));
+        OK(asx_region_timer_arm(rt, root(rt), asx_after(MS), NULL, &timer));
     for (left = 12; left > 0; left = left > 8 ? left - 8 : 0) {
         OK(asx_step(rt, MS, UINT64_MAX, &progress));
         OK(asx_get_queues(rt, &queues));
@@ -264,9 +266,9 @@ static void watchdogs(void)
     uint64_t digests[2];
     int i;
     for (i = 0; i < 2; ++i) {
-        asx_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
+        asx_runtime_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
         asx_runtime *rt;
-        asx_task stuck, kicked, own;
+        asx_task_id stuck, kicked, own;
         asx_task_options options = ASX_TASK_OPTIONS_INIT;
         asx_stats stats;
         uint64_t next;
@@ -283,10 +285,10 @@ static void watchdogs(void)
         OK(asx_next_deadline(rt, &next));
         EQUAL(next, 100 * MS);
         drain(rt, 99 * MS);
-        ANSWERS(asx_task_kick_watchdog(rt, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
+        ANSWERS(asx_task_kick_watchdog(rt, (asx_task_id){ 0, 0 }), ASX_E_INVALID_ARGUMENT);
         drain(rt, 100 * MS);
         EQUAL(outcome(rt, stuck), ASX_OUTCOME_CANCELLED);
-        ANSWERS(asx_task_kick_watchdog(rt, stuck), ASX_INVALID_TRANSITION);
+        ANSWERS(asx_task_kick_watchdog(rt, stuck), ASX_E_INVALID_TRANSITION);
         stats.struct_size = (uint32_t)sizeof stats;
         OK(asx_get_stats(rt, &stats));
         EQUAL(stats.watchdogs, 1);
@@ -316,9 +318,9 @@ static void keep_line(void *hook, int32_t level, const char *text, size_t size)
 /* Watchdogs that find the cancel queue full stay due; lines come in the order of what happened. */
 static void watchdogs_degrade_in_order(void)
 {
-    asx_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
+    asx_runtime_config config = config_of(ASX_PROFILE_AUTOMOTIVE);
     asx_runtime *rt;
-    asx_task tasks[3];
+    asx_task_id tasks[3];
     asx_stats stats;
     uint64_t fired, next;
     int i;
@@ -348,8 +350,8 @@ static void watchdogs_degrade_in_order(void)
 int main(void)
 {
     OK(asx_set_allocator(counted_alloc, counted_free, NULL));
-    ANSWERS(asx_set_allocator(counted_alloc, counted_free, NULL), ASX_INVALID_TRANSITION);
-    ANSWERS(asx_set_allocator(NULL, counted_free, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_set_allocator(counted_alloc, counted_free, NULL), ASX_E_INVALID_TRANSITION);
+    ANSWERS(asx_set_allocator(NULL, counted_free, NULL), ASX_E_INVALID_ARGUMENT);
     same_digest_in_all();
     pools();
     limits();

@@ -2,48 +2,50 @@
 #include "check.h"
 
 struct pair {
-    asx_channel channel;
+    asx_channel_id channel;
     uint64_t left, sum;
 };
 
-static int32_t sends(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t sends(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
     struct pair *pair = ctx;
     while (pair->left > 0) {
-        asx_permit permit;
-        asx_status status = asx_channel_reserve(rt, pair->channel, task, 0, &permit);
-        if (status == ASX_WOULD_BLOCK)
+        asx_send_permit permit;
+        asx_status status = asx_channel_reserve(SENDER(rt, pair->channel), cx, &permit);
+        if (status == ASX_E_WOULD_BLOCK)
             return ASX_POLL_PENDING;
         OK(status);
-        OK(asx_permit_send(rt, permit, &pair->left, sizeof pair->left));
+        OK(asx_send_permit_send(&permit, &pair->left));
         --pair->left;
     }
-    OK(asx_channel_close_sender(rt, pair->channel));
+    OK(asx_channel_sender_close(SENDER(rt, pair->channel)));
     return ASX_POLL_READY;
 }
 
-static int32_t receives(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t receives(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
     struct pair *pair = ctx;
     uint64_t message;
     asx_status status;
-    while ((status = asx_channel_recv(rt, pair->channel, task, &message, sizeof message)) == ASX_OK)
+    while ((status = asx_channel_recv(RECEIVER(rt, pair->channel), cx, &message)) == ASX_OK)
         pair->sum += message;
-    if (status == ASX_WOULD_BLOCK)
+    if (status == ASX_E_WOULD_BLOCK)
         return ASX_POLL_PENDING;
-    EQUAL(status, ASX_DISCONNECTED);
+    EQUAL(status, ASX_E_DISCONNECTED);
     return ASX_POLL_READY;
 }
 
 /* How many polls it takes. */
 static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, int32_t trace_full)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt;
     asx_journal_info journal;
     asx_event event;
     struct pair pair = { { 0, 0 }, 20, 0 };
-    asx_task sender, receiver;
+    asx_task_id sender, receiver;
     uint64_t polls = 0, value = 7;
     size_t count = 7;
     char line[64];
@@ -52,7 +54,7 @@ static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, in
     config.max_trace = max_trace;
     config.trace_full = trace_full;
     rt = runtime_of(&config);
-    OK(asx_channel_create(rt, NULL, 4, sizeof(uint64_t), &pair.channel));
+    OK(make_channel(rt, NULL, 4, sizeof(uint64_t), &pair.channel));
     sender = spawn(rt, root(rt), sends, &pair);
     receiver = spawn(rt, root(rt), receives, &pair);
     polls = run(rt, 0);
@@ -65,17 +67,17 @@ static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, in
         EQUAL(journal.recorded, 0);
         EQUAL(journal.lost, 0);
         EQUAL(journal.retained, 0);
-        ANSWERS(asx_journal_digest(rt, &value), ASX_EMPTY);
+        ANSWERS(asx_journal_digest(rt, &value), ASX_E_EMPTY);
         EQUAL(value, 7);
         OK(asx_journal_read(rt, 0, &event, 1, &count));
         EQUAL(count, 0);
-        ANSWERS(asx_journal_line(rt, 0, line, sizeof line, NULL), ASX_EMPTY);
+        ANSWERS(asx_journal_line(rt, 0, line, sizeof line, NULL), ASX_E_EMPTY);
     } else {
         EQUAL(journal.recorded > 40, 1);
         OK(asx_journal_digest(rt, &value));
     }
     verify(rt);
-    OK(asx_channel_close_receiver(rt, pair.channel));
+    OK(asx_channel_receiver_close(RECEIVER(rt, pair.channel)));
     finish(rt);
     return polls;
 }
@@ -86,7 +88,7 @@ static uint64_t pipeline(int32_t profile, uint32_t flags, uint64_t max_trace, in
 /* Two runtimes, one of them without a journal, and a channel in each. */
 struct twins {
     asx_runtime *rt[2];
-    asx_channel channel[2];
+    asx_channel_id channel[2];
     size_t size;
 };
 
@@ -102,46 +104,45 @@ static uint32_t any(uint32_t below)
 static asx_status call(struct twins *twins, int one, uint32_t which, uint8_t fill, uint8_t *to)
 {
     asx_runtime *rt = twins->rt[one];
-    asx_channel channel = twins->channel[one];
-    size_t size = twins->size;
+    asx_channel_id channel = twins->channel[one];
     uint8_t from[MOST];
     asx_channel_info info;
-    asx_permit permit;
+    asx_send_permit permit;
     asx_status status;
 
     memset(from, fill, sizeof from);
     info.struct_size = (uint32_t)sizeof info;
     switch (which) {
     case 0:
-        return asx_channel_evict(rt, channel, from, size, to, size, NULL);
+        return asx_channel_evict(SENDER(rt, channel), from, to, NULL);
     case 1:
-        status = asx_channel_try_reserve(rt, channel, NULL, 0, &permit);
-        return status == ASX_OK ? asx_permit_send(rt, permit, from, size) : status;
+        status = asx_channel_try_reserve(SENDER(rt, channel), NULL, 0, &permit);
+        return status == ASX_OK ? asx_send_permit_send(&permit, from) : status;
     case 2:
-        return asx_channel_try_send(rt, channel, from, size + 1);
+        return asx_channel_try_send(SENDER(rt, channel), from);
     case 3:
-        return asx_channel_try_recv(rt, channel, to, size - 1);
+        return asx_channel_try_recv(RECEIVER(rt, channel), to);
     case 4:
-        return asx_channel_try_send(rt, channel, NULL, size);
+        return asx_channel_try_send(SENDER(rt, channel), NULL);
     case 5:
         ++channel.generation;
-        return asx_channel_try_send(rt, channel, from, size);
+        return asx_channel_try_send(SENDER(rt, channel), from);
     case 6:
         ++channel.generation;
-        return asx_channel_try_recv(rt, channel, to, size);
+        return asx_channel_try_recv(RECEIVER(rt, channel), to);
     case 7:
         OK(asx_channel_get_info(rt, channel, &info));
         return (asx_status)info.len;
     case 8: case 9: case 10: case 11: case 12:
-        return asx_channel_try_recv(rt, channel, to, size);
+        return asx_channel_try_recv(RECEIVER(rt, channel), to);
     default:
-        return asx_channel_try_send(rt, channel, from, size);
+        return asx_channel_try_send(SENDER(rt, channel), from);
     }
 }
 
-static int32_t stays(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t stays(asx_cx *cx, void *ctx)
 {
-    (void)rt, (void)task, (void)ctx;
+    (void)cx, (void)ctx;
     return ASX_POLL_PENDING;
 }
 
@@ -149,18 +150,18 @@ static int32_t stays(asx_runtime *rt, asx_task task, void *ctx)
 static void same_answers(int32_t profile, size_t size, int in_region)
 {
     struct twins twins;
-    asx_region regions[2];
+    asx_region_id regions[2];
     uint8_t got[2][MOST];
     int one, step;
 
     twins.size = size;
     for (one = 0; one < 2; ++one) {
-        asx_config config = config_of(profile);
+        asx_runtime_config config = config_of(profile);
         config.flags |= one ? ASX_FLAG_NO_JOURNAL : 0;
         twins.rt[one] = runtime_of(&config);
         OK(asx_region_open(twins.rt[one], root(twins.rt[one]), NULL, &regions[one]));
         OK(asx_region_defer(twins.rt[one], regions[one], asx_poll_with(stays, NULL)));
-        OK(asx_channel_create(
+        OK(make_channel(
             twins.rt[one], in_region ? &regions[one] : NULL, 5, size, &twins.channel[one]));
     }
     for (step = 0; step < 20000; ++step) {
@@ -175,21 +176,21 @@ static void same_answers(int32_t profile, size_t size, int in_region)
         /* A region that finalizes lets nobody use its channels, though they are there. */
         for (one = 0; one < 2 && step == 19000; ++one) {
             OK(in_region ? asx_region_end(twins.rt[one], regions[one])
-                         : asx_channel_close_sender(twins.rt[one], twins.channel[one]));
+                         : asx_channel_sender_close(SENDER(twins.rt[one], twins.channel[one])));
             run(twins.rt[one], 0);
         }
     }
     for (one = 0; one < 2; ++one) {
         verify(twins.rt[one]);
         if (!in_region)
-            OK(asx_channel_close_receiver(twins.rt[one], twins.channel[one]));
+            OK(asx_channel_receiver_close(RECEIVER(twins.rt[one], twins.channel[one])));
         finish(twins.rt[one]);
     }
 }
 
 int main(void)
 {
-    static const size_t sizes[] = { 1, 7, 8, 9, MOST - 1 };
+    static const size_t sizes[] = { 0, 1, 7, 8, 9, 16, MOST };
     size_t at;
     int32_t profile;
     for (profile = ASX_PROFILE_CORE; profile <= ASX_PROFILE_AUTOMOTIVE; ++profile)

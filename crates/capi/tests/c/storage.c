@@ -25,14 +25,14 @@ static void takes(void *hook, void *block)
     free(block);
 }
 
-static asx_region open_region(asx_runtime *rt)
+static asx_region_id open_region(asx_runtime *rt)
 {
-    asx_region region;
+    asx_region_id region;
     OK(asx_region_open(rt, root(rt), NULL, &region));
     return region;
 }
 
-static uint64_t in_use(asx_runtime *rt, asx_region region)
+static uint64_t in_use(asx_runtime *rt, asx_region_id region)
 {
     asx_region_info info;
     info.struct_size = (uint32_t)sizeof info;
@@ -62,9 +62,9 @@ static void until_closed(uint32_t flags)
 {
     enum { PIECES = 200 };
     unsigned char *pieces[PIECES];
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
-    asx_region region;
+    asx_region_id region;
     void *out = &config;
     uint64_t counted = 0;
     long before;
@@ -93,13 +93,13 @@ static void until_closed(uint32_t flags)
     OK(asx_region_end(rt, region));
     EQUAL(in_use(rt, region), 0);
     out = NULL;
-    ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_REGION_CLOSED);
+    ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_E_REGION_CLOSED);
     EQUAL(out == NULL, 1);
     EQUAL(ghosts(rt), flags & ASX_FLAG_GHOSTS ? 1 : 0);
     /* The runtime has it again, and others can have it. */
     before = calls;
     for (round = 0; flags == 0 && round < 50; ++round) {
-        asx_region other = open_region(rt);
+        asx_region_id other = open_region(rt);
         for (i = 0; i < PIECES; ++i)
             OK(asx_region_alloc(rt, other, (size_t)(1 + i * 7 % 300), (size_t)1 << i % 13, &out));
         EQUAL(in_use(rt, other), counted);
@@ -108,7 +108,7 @@ static void until_closed(uint32_t flags)
     }
     EQUAL(calls, before);
     OK(asx_region_release(rt, region));
-    ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_STALE_HANDLE);
+    ANSWERS(asx_region_alloc(rt, region, 1, 1, &out), ASX_E_STALE_HANDLE);
     verify(rt);
     OK(asx_runtime_destroy(rt));
     EQUAL(blocks, 0);
@@ -117,14 +117,14 @@ static void until_closed(uint32_t flags)
 static void bad_sizes(void)
 {
     asx_runtime *rt = runtime();
-    asx_region region = open_region(rt);
+    asx_region_id region = open_region(rt);
     void *out = NULL;
     size_t size;
-    ANSWERS(asx_region_alloc(rt, region, 0, 1, &out), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_region_alloc(rt, region, 8, 24, &out), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_region_alloc(rt, region, 8, ASX_ALIGN_MOST * 2, &out), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_region_alloc(rt, region, 0, 1, &out), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_region_alloc(rt, region, 8, 24, &out), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_region_alloc(rt, region, 8, ASX_ALIGN_MOST * 2, &out), ASX_E_INVALID_ARGUMENT);
     for (size = SIZE_MAX; size > (SIZE_MAX >> 4); size -= SIZE_MAX / 37)
-        ANSWERS(asx_region_alloc(rt, region, size, ASX_ALIGN_MOST, &out), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_region_alloc(rt, region, size, ASX_ALIGN_MOST, &out), ASX_E_RESOURCE_EXHAUSTED);
     EQUAL(in_use(rt, region), 0);
     EQUAL(out == NULL, 1);
     OK(asx_region_alloc(rt, region, 8, ASX_ALIGN_MOST, &out));
@@ -134,9 +134,9 @@ static void bad_sizes(void)
 /* The memory limit counts what is taken, and a refusal takes nothing. */
 static void memory_limit(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
-    asx_region region;
+    asx_region_id region;
     void *out = NULL;
     uint64_t taken = 0;
     config.max_memory = 64 * 1024;
@@ -146,7 +146,7 @@ static void memory_limit(void)
         taken += 1000;
     EQUAL(taken > 60000 && taken <= 64 * 1024, 1);
     EQUAL(in_use(rt, region), taken);
-    ANSWERS(asx_region_alloc(rt, region, 1000, 8, &out), ASX_RESOURCE_EXHAUSTED);
+    ANSWERS(asx_region_alloc(rt, region, 1000, 8, &out), ASX_E_RESOURCE_EXHAUSTED);
     EQUAL(in_use(rt, region), taken);
     /* What a closed region gives back others can have. */
     OK(asx_region_end(rt, region));
@@ -158,7 +158,7 @@ static void memory_limit(void)
 /* All of it lies in the pool; what does not fit is refused, and given back it can be had again. */
 static void from_the_pool(int32_t profile, uint32_t flags)
 {
-    asx_config config = config_of(profile);
+    asx_runtime_config config = config_of(profile);
     asx_runtime *rt;
     asx_stats stats;
     uint64_t first = 0;
@@ -168,14 +168,14 @@ static void from_the_pool(int32_t profile, uint32_t flags)
     rt = runtime_of(&config);
     before = calls;
     for (round = 0; round < 5; ++round) {
-        asx_region region = open_region(rt);
+        asx_region_id region = open_region(rt);
         void *out = NULL;
         uint64_t taken = 0;
         while (asx_region_alloc(rt, region, 500, 16, &out) == ASX_OK) {
             memset(out, 7, 500);
             taken += 500;
         }
-        ANSWERS(asx_region_alloc(rt, region, 1 << 20, 16, &out), ASX_RESOURCE_EXHAUSTED);
+        ANSWERS(asx_region_alloc(rt, region, 1 << 20, 16, &out), ASX_E_RESOURCE_EXHAUSTED);
         EQUAL(taken > 50000, 1);
         /* A pool has pieces of few sizes: what tables have left behind is not always the same. */
         if (round == 0)
@@ -199,15 +199,15 @@ static void no_memory(void)
     long at;
     for (at = 0; at < 12; ++at) {
         asx_runtime *rt = runtime();
-        asx_region region = open_region(rt);
+        asx_region_id region = open_region(rt);
         asx_status status;
         void *out = NULL;
         long before = blocks;
         last_call = calls + at;
         status = asx_region_alloc(rt, region, 100000, 64, &out);
         last_call = -1;
-        EQUAL(status == ASX_OK || status == ASX_RESOURCE_EXHAUSTED, 1);
-        EQUAL(at > 0 || status == ASX_RESOURCE_EXHAUSTED, 1);
+        EQUAL(status == ASX_OK || status == ASX_E_RESOURCE_EXHAUSTED, 1);
+        EQUAL(at > 0 || status == ASX_E_RESOURCE_EXHAUSTED, 1);
         EQUAL(at < 11 || status == ASX_OK, 1);
         if (status != ASX_OK) {
             EQUAL(in_use(rt, region), 0);
@@ -235,11 +235,10 @@ static void on_drop(void *ctx)
     ++dropped;
 }
 
-static int32_t works(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t works(asx_cx *cx, void *ctx)
 {
+    (void)cx;
     struct state *state = (struct state *)ctx;
-    (void)rt;
-    (void)task;
     EQUAL(state->magic, 77);
     ++state->polls;
     if (jumps)
@@ -247,9 +246,9 @@ static int32_t works(asx_runtime *rt, asx_task task, void *ctx)
     return ASX_POLL_PENDING;
 }
 
-static asx_region with_task(asx_runtime *rt, asx_task *task)
+static asx_region_id with_task(asx_runtime *rt, asx_task_id *task)
 {
-    asx_region region = open_region(rt);
+    asx_region_id region = open_region(rt);
     asx_body body = asx_poll_with(works, NULL);
     void *out;
     OK(asx_region_alloc(rt, region, sizeof(struct state), sizeof(int), &out));
@@ -265,8 +264,8 @@ static asx_region with_task(asx_runtime *rt, asx_task *task)
 static void however_it_ends(void)
 {
     asx_runtime *volatile rt;
-    asx_region region;
-    asx_task task;
+    asx_region_id region;
+    asx_task_id task;
     volatile int way;
     for (way = 0; way < 4; ++way) {
         dropped = 0;
@@ -313,9 +312,9 @@ static void on_ghost(void *hook, const asx_ghost *ghost)
 /* Who writes behind the end, or later than Closed, is noticed. */
 static void watched(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
-    asx_region region, other;
+    asx_region_id region, other;
     unsigned char *bytes;
     void *out;
     config.flags |= ASX_FLAG_GHOSTS;
@@ -352,9 +351,9 @@ static void watched(void)
     OK(asx_region_end(rt, other));
     EQUAL(reported, 3);
     EQUAL(ghosts(rt), 3);
-    ANSWERS(asx_region_alloc(rt, other, 10, 1, &out), ASX_REGION_CLOSED);
+    ANSWERS(asx_region_alloc(rt, other, 10, 1, &out), ASX_E_REGION_CLOSED);
     EQUAL(reported, 4);
-    EQUAL(last_ghost.status, ASX_REGION_CLOSED);
+    EQUAL(last_ghost.status, ASX_E_REGION_CLOSED);
     bytes[5] = 9;
     OK(asx_runtime_destroy(rt));
     EQUAL(reported, 5);
@@ -364,14 +363,14 @@ static void watched(void)
 /* Much that is closed does not stay for ever. */
 static void what_is_kept_is_bounded(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
     long most = 0;
     int i;
     config.flags |= ASX_FLAG_GHOSTS;
     rt = runtime_of(&config);
     for (i = 0; i < 500; ++i) {
-        asx_region region = open_region(rt);
+        asx_region_id region = open_region(rt);
         void *out;
         OK(asx_region_alloc(rt, region, 4000, 8, &out));
         OK(asx_region_end(rt, region));

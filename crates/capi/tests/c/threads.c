@@ -6,15 +6,15 @@
 
 enum { THREADS = 4, WAKES = 2000 };
 
-static int32_t counts(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t counts(asx_cx *cx, void *ctx)
 {
     ++*(unsigned *)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
 struct waker {
     asx_runtime *rt;
-    asx_task task;
+    asx_task_id task;
     asx_status affinity;
 };
 
@@ -26,13 +26,13 @@ static void *wakes(void *ctx)
         OK(asx_external_wake(waker->rt, waker->task));
     waker->affinity = asx_task_wake(waker->rt, waker->task);
     /* Arguments come before the thread: there is no clock to ask. */
-    ANSWERS(asx_step(waker->rt, ASX_NOW, 1, NULL), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_step(waker->rt, ASX_NOW, 1, NULL), ASX_E_INVALID_ARGUMENT);
     return NULL;
 }
 
 static void from_threads(void)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_runtime *rt;
     asx_stats stats;
     struct waker wakers[THREADS];
@@ -57,7 +57,7 @@ static void from_threads(void)
     for (i = 0; i < THREADS; ++i) {
         /* At least the poll after the last wake, at most one for each. */
         EQUAL(polls[i] >= 2 && polls[i] <= 1 + WAKES, 1);
-        EQUAL(wakers[i].affinity, ASX_AFFINITY_VIOLATION);
+        EQUAL(wakers[i].affinity, ASX_E_AFFINITY_VIOLATION);
     }
     stats.struct_size = (uint32_t)sizeof stats;
     OK(asx_get_stats(rt, &stats));
@@ -66,7 +66,7 @@ static void from_threads(void)
 }
 
 static asx_runtime *signalled;
-static asx_task signalled_task;
+static asx_task_id signalled_task;
 
 static void on_signal(int number)
 {
@@ -93,17 +93,16 @@ static void from_signals(void)
         run(signalled, 0);
         EQUAL(polls, before + 1);
     }
-    ANSWERS(asx_external_wake(signalled, (asx_task){ 0, 0 }), ASX_INVALID_ARGUMENT);
-    ANSWERS(asx_external_wake(NULL, signalled_task), ASX_INVALID_ARGUMENT);
+    ANSWERS(asx_external_wake(signalled, (asx_task_id){ 0, 0 }), ASX_E_INVALID_ARGUMENT);
+    ANSWERS(asx_external_wake(NULL, signalled_task), ASX_E_INVALID_ARGUMENT);
     ++signalled_task.generation;
-    ANSWERS(asx_external_wake(signalled, signalled_task), ASX_STALE_HANDLE);
+    ANSWERS(asx_external_wake(signalled, signalled_task), ASX_E_STALE_HANDLE);
     finish(signalled);
 }
 
-static int32_t once(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t once(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     return ASX_POLL_READY;
 }
@@ -112,7 +111,7 @@ static int32_t once(asx_runtime *rt, asx_task task, void *ctx)
 static void too_late(void)
 {
     asx_runtime *rt = runtime();
-    asx_task gone = spawn(rt, root(rt), once, NULL), next;
+    asx_task_id gone = spawn(rt, root(rt), once, NULL), next;
     asx_stats stats;
     unsigned polls = 0;
 
@@ -122,7 +121,7 @@ static void too_late(void)
     OK(asx_external_wake(rt, gone));
     EQUAL(run(rt, 0), 0);
     next = spawn(rt, root(rt), counts, &polls);
-    ANSWERS(asx_external_wake(rt, gone), ASX_STALE_HANDLE);
+    ANSWERS(asx_external_wake(rt, gone), ASX_E_STALE_HANDLE);
     EQUAL(run(rt, 0), 1);
     EQUAL(run(rt, 0), 0);
     OK(asx_external_wake(rt, next));

@@ -1,18 +1,18 @@
 /* Watchdogs that cancel, then end one task by force, and tell a hook of both. */
 #include "check.h"
 
-static asx_task told_task[8];
+static asx_task_id told_task[8];
 static int32_t told_stage[8];
 static uint64_t told_at[8];
 static int told, cleaned, dropped, siblings;
 static uint64_t now_is;
 
-static void on_watchdog(void *hook, asx_runtime *rt, asx_task task, int32_t stage)
+static void on_watchdog(void *hook, asx_runtime *rt, asx_task_id task, int32_t stage)
 {
-    asx_region region;
+    asx_region_id region;
     EQUAL(*(int *)hook, 42);
-    ANSWERS(asx_region_root(rt, &region), ASX_REENTRANT);
-    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_REENTRANT);
+    ANSWERS(asx_region_root(rt, &region), ASX_E_REENTRANT);
+    ANSWERS(asx_step(rt, 0, 1, NULL), ASX_E_REENTRANT);
     EQUAL(told < 8, 1);
     told_task[told] = task;
     told_stage[told] = stage;
@@ -26,41 +26,40 @@ static void on_drop(void *ctx)
 }
 
 /* Looks at no cancel, ever: forbidden behaviour FB-203. */
-static int32_t deaf(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t deaf(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     return ASX_POLL_PENDING;
 }
 
-static int32_t heeds(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t heeds(asx_cx *cx, void *ctx)
 {
     (void)ctx;
-    return asx_task_checkpoint(rt, task) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
+    return asx_checkpoint(cx) == ASX_OK ? ASX_POLL_PENDING : ASX_POLL_CANCELLED;
 }
 
-static int32_t kicks(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t kicks(asx_cx *cx, void *ctx)
 {
+    asx_runtime *rt = cx->rt;
+    asx_task_id task = cx->task;
     (void)ctx;
     ++siblings;
     OK(asx_task_kick_watchdog(rt, task));
     return ASX_POLL_PENDING;
 }
 
-static int32_t cleans(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t cleans(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     ++cleaned;
     return ASX_POLL_READY;
 }
 
-static int32_t never_cleans(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t never_cleans(asx_cx *cx, void *ctx)
 {
-    (void)rt;
-    (void)task;
+    (void)cx;
     (void)ctx;
     ++cleaned;
     return ASX_POLL_PENDING;
@@ -70,7 +69,7 @@ static int hook_data = 42;
 
 static asx_runtime *watched(uint64_t span, uint64_t grace)
 {
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     config.hook = &hook_data;
     config.watchdog = on_watchdog;
     config.watchdog_ns = span;
@@ -85,11 +84,11 @@ static void step_at(asx_runtime *rt, uint64_t now)
     run(rt, now);
 }
 
-static asx_task spawn_with(asx_runtime *rt, asx_poll_fn poll, uint64_t span, uint64_t grace)
+static asx_task_id spawn_with(asx_runtime *rt, asx_poll_fn poll, uint64_t span, uint64_t grace)
 {
     asx_task_options options = ASX_TASK_OPTIONS_INIT;
     asx_body body = asx_poll_with(poll, NULL);
-    asx_task task;
+    asx_task_id task;
     body.drop = on_drop;
     options.flags = 0;
     options.watchdog_ns = span;
@@ -98,7 +97,7 @@ static asx_task spawn_with(asx_runtime *rt, asx_poll_fn poll, uint64_t span, uin
     return task;
 }
 
-static void is_told(int at, asx_task task, int32_t stage, uint64_t when)
+static void is_told(int at, asx_task_id task, int32_t stage, uint64_t when)
 {
     EQUAL(told > at, 1);
     EQUAL(asx_same_task(told_task[at], task), 1);
@@ -118,8 +117,8 @@ static asx_stats stats_of(asx_runtime *rt)
 static uint64_t by_force(void)
 {
     asx_runtime *rt = watched(ASX_NONE, ASX_NONE);
-    asx_task lost = spawn_with(rt, deaf, 100, 30);
-    asx_task alive = spawn_with(rt, kicks, 100, 30);
+    asx_task_id lost = spawn_with(rt, deaf, 100, 30);
+    asx_task_id alive = spawn_with(rt, kicks, 100, 30);
     asx_task_info info;
     uint64_t next, now, end;
     OK(asx_task_push_cleanup(rt, lost, asx_poll_with(cleans, NULL)));
@@ -155,7 +154,7 @@ static uint64_t by_force(void)
     EQUAL(info.overrun, 1);
     EQUAL(info.kind, ASX_CANCEL_TIMEOUT);
     OK(asx_task_get_info(rt, alive, &info));
-    EQUAL(info.state, ASX_TASK_STATE_RUNNING);
+    EQUAL(info.state, ASX_TASK_RUNNING);
     EQUAL(stats_of(rt).watchdogs, 1);
     EQUAL(stats_of(rt).watchdogs_forced, 1);
     EQUAL(stats_of(rt).cleanups_cut, 0);
@@ -169,8 +168,8 @@ static uint64_t by_force(void)
 static void in_time(void)
 {
     asx_runtime *rt = watched(100, ASX_NONE);
-    asx_task stops = spawn_with(rt, heeds, 100, 30);
-    asx_task deaf_one = spawn(rt, root(rt), deaf, NULL); /* as configured: no grace */
+    asx_task_id stops = spawn_with(rt, heeds, 100, 30);
+    asx_task_id deaf_one = spawn(rt, root(rt), deaf, NULL); /* as configured: no grace */
     uint64_t next = 0;
     step_at(rt, 0);
     step_at(rt, 100);
@@ -178,7 +177,7 @@ static void in_time(void)
     EQUAL(told, 2);
     is_told(0, stops, ASX_WATCHDOG_CANCELLED, 100);
     is_told(1, deaf_one, ASX_WATCHDOG_CANCELLED, 100);
-    ANSWERS(asx_next_deadline(rt, &next), ASX_EMPTY);
+    ANSWERS(asx_next_deadline(rt, &next), ASX_E_EMPTY);
     step_at(rt, 100000);
     EQUAL(told, 2);
     EQUAL(stats_of(rt).watchdogs_forced, 0);
@@ -189,7 +188,7 @@ static void in_time(void)
 static void cleanup_is_bounded(uint64_t grace)
 {
     asx_runtime *rt = watched(10, grace);
-    asx_task lost = spawn(rt, root(rt), deaf, NULL);
+    asx_task_id lost = spawn(rt, root(rt), deaf, NULL);
     OK(asx_task_push_cleanup(rt, lost, asx_poll_with(never_cleans, NULL)));
     step_at(rt, 0);
     step_at(rt, 10);
@@ -210,7 +209,7 @@ static void late(void)
 {
     asx_runtime *rt = watched(ASX_NONE, ASX_NONE);
     asx_task_options options = ASX_TASK_OPTIONS_INIT;
-    asx_task lost;
+    asx_task_id lost;
     int32_t ended;
     options.flags = ASX_TASK_AUTO_RELEASE;
     options.watchdog_ns = 10;
@@ -221,7 +220,7 @@ static void late(void)
     EQUAL(told, 2);
     is_told(0, lost, ASX_WATCHDOG_CANCELLED, 1000);
     is_told(1, lost, ASX_WATCHDOG_FORCED, 1000);
-    ANSWERS(asx_task_outcome(rt, lost, &ended), ASX_STALE_HANDLE);
+    ANSWERS(asx_task_outcome(rt, lost, &ended), ASX_E_STALE_HANDLE);
     finish(rt);
 }
 

@@ -10,8 +10,9 @@ use crate::host::Reply;
 use crate::scenario::{Scenario, When};
 use asx_capi::{
     ASX_NONE, ASX_POLICY_COLLECT_ALL, ASX_POLICY_FAIL_FAST, ASX_PRIORITY_DEFAULT, AsxBody,
-    AsxBudget, AsxChannel, AsxObligation, AsxPermit, AsxProgress, AsxRegion, AsxRegionOptions,
-    AsxTask, AsxTaskEntry, AsxTaskOptions, AsxTimer, AsxWhen,
+    AsxBudget, AsxChannelId, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxObligationId,
+    AsxProgress, AsxRegionId, AsxRegionOptions, AsxSendPermit, AsxTaskEntry, AsxTaskId,
+    AsxTaskOptions, AsxTimerHandle, AsxWhen,
 };
 use asx_kernel::budget::Budget;
 use asx_kernel::lanes::Lane;
@@ -45,7 +46,7 @@ macro_rules! handles {
     )*};
 }
 
-handles!(AsxTask, AsxRegion, AsxChannel, AsxObligation, AsxPermit);
+handles!(AsxTaskId, AsxRegionId, AsxChannelId, AsxObligationId, AsxSendPermit);
 
 /// No handle.
 macro_rules! blank {
@@ -61,19 +62,38 @@ fn when(when: When) -> AsxWhen {
     }
 }
 
-fn raw_timer(timer: TimerHandle) -> AsxTimer {
-    AsxTimer { id: timer.id, generation: timer.generation }
+fn raw_timer(timer: TimerHandle) -> AsxTimerHandle {
+    AsxTimerHandle { id: timer.id, generation: timer.generation }
 }
 
-fn kernel_timer(timer: AsxTimer) -> TimerHandle {
+fn kernel_timer(timer: AsxTimerHandle) -> TimerHandle {
     TimerHandle { id: timer.id, generation: timer.generation }
 }
 
 fn budget(budget: &Budget) -> AsxBudget {
     AsxBudget {
         deadline: budget.deadline.map_or(ASX_NONE, Time::as_nanos),
-        polls: budget.poll_quota,
-        cost: budget.cost_quota.unwrap_or(ASX_NONE),
+        poll_quota: budget.poll_quota,
+        cost_quota: budget.cost_quota.unwrap_or(ASX_NONE),
+    }
+}
+
+impl Shared {
+    /// A permit to be filled in.
+    fn no_permit(&self) -> AsxSendPermit {
+        AsxSendPermit { rt: self.rt, bits: 0, generation: 0 }
+    }
+
+    fn cx(&self, task: AsxTaskId) -> AsxCx {
+        AsxCx { rt: self.rt, task }
+    }
+
+    fn sender(&self, channel: AsxChannelId) -> AsxChannelSender {
+        AsxChannelSender { rt: self.rt, channel }
+    }
+
+    fn receiver(&self, channel: AsxChannelId) -> AsxChannelReceiver {
+        AsxChannelReceiver { rt: self.rt, channel }
     }
 }
 
@@ -126,12 +146,12 @@ pub(super) fn given(body: AsxBody, result: Result<(), Status>) -> Done {
 }
 
 impl HostApi for Rc<Shared> {
-    type Task = AsxTask;
-    type Region = AsxRegion;
-    type Channel = AsxChannel;
-    type Permit = AsxPermit;
-    type Obligation = AsxObligation;
-    type Current<'a> = Polled<'a, AsxTask>;
+    type Task = AsxTaskId;
+    type Region = AsxRegionId;
+    type Channel = AsxChannelId;
+    type Permit = AsxSendPermit;
+    type Obligation = AsxObligationId;
+    type Current<'a> = Polled<'a, AsxTaskId>;
 
     fn scenario(&self) -> &Arc<Scenario> {
         &self.scenario
@@ -152,7 +172,7 @@ impl HostApi for Rc<Shared> {
             ask!(task::asx_task_list(self.rt, entries.as_mut_ptr(), entries.len(), count))
         };
         while list(&mut entries, &mut count) == Err(Status::Full) {
-            entries.resize(count, AsxTaskEntry { task: blank!(AsxTask), ctx: null_mut() });
+            entries.resize(count, AsxTaskEntry { task: blank!(AsxTaskId), ctx: null_mut() });
         }
         let mut book = self.book();
         for entry in entries.iter().take(count) {
@@ -174,17 +194,17 @@ impl HostApi for Rc<Shared> {
         call!(runtime::asx_advance(self.rt, to.as_nanos()))
     }
 
-    fn root(&self) -> Done<AsxRegion> {
-        let mut region = blank!(AsxRegion);
+    fn root(&self) -> Done<AsxRegionId> {
+        let mut region = blank!(AsxRegionId);
         ask!(region::asx_region_root(self.rt, &mut region))?;
         Ok(region)
     }
 
-    fn region_of(&self, current: &Polled<'_, AsxTask>) -> Done<AsxRegion> {
+    fn region_of(&self, current: &Polled<'_, AsxTaskId>) -> Done<AsxRegionId> {
         Ok(self.task_info(current.task)?.region)
     }
 
-    fn open(&mut self, parent: AsxRegion, options: RegionOptions) -> Done<AsxRegion> {
+    fn open(&mut self, parent: AsxRegionId, options: RegionOptions) -> Done<AsxRegionId> {
         let options = AsxRegionOptions {
             struct_size: size_of::<AsxRegionOptions>() as u32,
             policy: match options.policy {
@@ -196,12 +216,17 @@ impl HostApi for Rc<Shared> {
             priority: u32::from(options.budget.priority.0),
             reserved: 0,
         };
-        let mut region = blank!(AsxRegion);
+        let mut region = blank!(AsxRegionId);
         call!(region::asx_region_open(self.rt, parent, &options, &mut region))?;
         Ok(region)
     }
 
-    fn close(&mut self, region: AsxRegion, ask: Ask, force_after: Option<Duration>) -> Done<bool> {
+    fn close(
+        &mut self,
+        region: AsxRegionId,
+        ask: Ask,
+        force_after: Option<Duration>,
+    ) -> Done<bool> {
         let text = Text::new(ask.message.as_deref());
         let why = text.pointer();
         let kind = ask.kind as i32;
@@ -211,7 +236,7 @@ impl HostApi for Rc<Shared> {
         Ok(first != 0)
     }
 
-    fn region_op(&mut self, region: AsxRegion, op: RegionOp) -> Done {
+    fn region_op(&mut self, region: AsxRegionId, op: RegionOp) -> Done {
         let rt = self.rt;
         match op {
             RegionOp::End => call!(region::asx_region_end(rt, region)),
@@ -224,20 +249,25 @@ impl HostApi for Rc<Shared> {
         }
     }
 
-    fn defer(&mut self, region: AsxRegion, body: Scripted) -> Done {
+    fn defer(&mut self, region: AsxRegionId, body: Scripted) -> Done {
         let body = self.body(body);
         given(body, call!(region::asx_region_defer(self.rt, region, body)))
     }
 
-    fn spawn_finalizer(&mut self, region: AsxRegion, body: Scripted) -> Done<Option<AsxTask>> {
+    fn spawn_finalizer(&mut self, region: AsxRegionId, body: Scripted) -> Done<Option<AsxTaskId>> {
         let body = self.body(body);
-        let mut task = blank!(AsxTask);
+        let mut task = blank!(AsxTaskId);
         let spawned = call!(region::asx_region_spawn_finalizer(self.rt, region, body, &mut task));
         given(body, spawned)?;
         Ok(Some(task))
     }
 
-    fn spawn(&mut self, region: AsxRegion, options: TaskOptions, body: Scripted) -> Done<AsxTask> {
+    fn spawn(
+        &mut self,
+        region: AsxRegionId,
+        options: TaskOptions,
+        body: Scripted,
+    ) -> Done<AsxTaskId> {
         let options = AsxTaskOptions {
             struct_size: size_of::<AsxTaskOptions>() as u32,
             priority: options.priority.map_or(ASX_PRIORITY_DEFAULT, u32::from),
@@ -248,21 +278,21 @@ impl HostApi for Rc<Shared> {
             watchdog_grace_ns: ASX_NONE,
         };
         let body = self.body(body);
-        let mut task = blank!(AsxTask);
+        let mut task = blank!(AsxTaskId);
         given(body, call!(task::asx_task_spawn(self.rt, region, body, &options, &mut task)))?;
         Ok(task)
     }
 
-    fn spawn_failed(&mut self, region: AsxRegion, error: TaskError) -> Done<AsxTask> {
+    fn spawn_failed(&mut self, region: AsxRegionId, error: TaskError) -> Done<AsxTaskId> {
         let status = error.status.map_or(-1, Status::number);
         let text = Text::new(Some(&error.message));
         let why = text.pointer();
-        let mut task = blank!(AsxTask);
+        let mut task = blank!(AsxTaskId);
         call!(task::asx_task_spawn_failed(self.rt, region, status, why, &mut task))?;
         Ok(task)
     }
 
-    fn cancel(&mut self, task: AsxTask, ask: Ask) -> Done<bool> {
+    fn cancel(&mut self, task: AsxTaskId, ask: Ask) -> Done<bool> {
         let text = Text::new(ask.message.as_deref());
         let why = text.pointer();
         let kind = ask.kind as i32;
@@ -271,28 +301,29 @@ impl HostApi for Rc<Shared> {
         Ok(first != 0)
     }
 
-    fn wake(&mut self, task: AsxTask) -> Done {
+    fn wake(&mut self, task: AsxTaskId) -> Done {
         call!(task::asx_task_wake(self.rt, task))
     }
 
-    fn try_task(&mut self, task: AsxTask, to: TaskState) -> Done {
+    fn try_task(&mut self, task: AsxTaskId, to: TaskState) -> Done {
         call!(task::asx_task_check(self.rt, task, to as i32))
     }
 
-    fn spend(&mut self, current: &Polled<'_, AsxTask>, cost: u64) -> Done {
+    fn spend(&mut self, current: &Polled<'_, AsxTaskId>, cost: u64) -> Done {
         call!(task::asx_task_spend(self.rt, current.task, cost))
     }
 
     fn wait(
         &mut self,
         wait: Wait<Self>,
-        current: &mut Polled<'_, AsxTask>,
+        current: &mut Polled<'_, AsxTaskId>,
     ) -> Done<Poll<Came<Self>>> {
         let rt = self.rt;
         let task = current.task;
         match wait {
             Wait::Checkpoint => {
-                waited(call!(task::asx_task_checkpoint(rt, task)), || Came::Nothing)
+                let mut cx = self.cx(task);
+                waited(call!(cx::asx_checkpoint(&mut cx)), || Came::Nothing)
             }
             Wait::IsCancelled => {
                 let mut value = 0;
@@ -310,155 +341,171 @@ impl HostApi for Rc<Shared> {
             }
             Wait::Stopping => waited(call!(task::asx_task_stopping(rt, task)), || Came::Nothing),
             Wait::Reserve { channel, tracked } => {
-                let tracks = i32::from(tracked);
-                let mut permit = blank!(AsxPermit);
-                let reserved =
-                    call!(channel::asx_channel_reserve(rt, channel, task, tracks, &mut permit));
+                let mut cx = self.cx(task);
+                let mut sender = self.sender(channel);
+                let mut permit = self.no_permit();
+                let (of, by, out) = (&mut sender, &mut cx, &mut permit);
+                let reserved = match tracked {
+                    false => call!(channel::asx_channel_reserve(of, by, out)),
+                    true => call!(channel::asx_channel_reserve_tracked(of, by, out)),
+                };
                 waited(reserved, || Came::Permit(permit))
             }
             Wait::Recv(channel) => {
                 let mut value = 0_i64;
                 let to = (&raw mut value).cast();
-                let received = call!(channel::asx_channel_recv(rt, channel, task, to, SIZE));
+                let mut cx = self.cx(task);
+                let mut receiver = self.receiver(channel);
+                let received = call!(channel::asx_channel_recv(&mut receiver, &mut cx, to));
                 waited(received, || Came::Value(value))
             }
         }
     }
 
-    fn cancel_seen(&self, current: &Polled<'_, AsxTask>) -> CancelSeen {
+    fn cancel_seen(&self, current: &Polled<'_, AsxTaskId>) -> CancelSeen {
         self.cancel_of(current.task).unwrap_or_default()
     }
 
-    fn oblige(&mut self, region: AsxRegion) -> Done<AsxObligation> {
-        let mut obligation = blank!(AsxObligation);
+    fn oblige(&mut self, region: AsxRegionId) -> Done<AsxObligationId> {
+        let mut obligation = blank!(AsxObligationId);
         call!(obligation::asx_obligation_reserve(self.rt, region, &mut obligation))?;
         Ok(obligation)
     }
 
-    fn resolve(&mut self, obligation: AsxObligation, how: Resolution) -> Done {
+    fn resolve(&mut self, obligation: AsxObligationId, how: Resolution) -> Done {
         match how {
             Resolution::Commit => call!(obligation::asx_obligation_commit(self.rt, obligation)),
             _ => call!(obligation::asx_obligation_abort(self.rt, obligation)),
         }
     }
 
-    fn try_obligation(&mut self, obligation: AsxObligation, to: ObligationState) -> Done {
+    fn try_obligation(&mut self, obligation: AsxObligationId, to: ObligationState) -> Done {
         call!(obligation::asx_obligation_check(self.rt, obligation, to as i32))
     }
 
-    fn channel(&mut self, region: Option<AsxRegion>, capacity: usize) -> Done<AsxChannel> {
+    fn channel(&mut self, region: Option<AsxRegionId>, capacity: usize) -> Done<AsxChannelId> {
         let of = maybe(region.as_ref());
-        let mut channel = blank!(AsxChannel);
-        call!(channel::asx_channel_create(self.rt, of, capacity, SIZE, &mut channel))?;
-        Ok(channel)
+        let mut sender = self.sender(blank!(AsxChannelId));
+        let mut receiver = self.receiver(blank!(AsxChannelId));
+        let (to, from) = (&mut sender, &mut receiver);
+        call!(channel::asx_channel_create(self.rt, of, capacity, SIZE, to, from))?;
+        Ok(sender.channel)
     }
 
-    fn channel_op(&mut self, channel: AsxChannel, op: ChannelOp) -> Done {
-        let rt = self.rt;
+    fn channel_op(&mut self, channel: AsxChannelId, op: ChannelOp) -> Done {
+        let mut sender = self.sender(channel);
         match op {
             ChannelOp::Send(value) => {
                 let data = (&raw const value).cast();
-                call!(channel::asx_channel_try_send(rt, channel, data, SIZE))
+                call!(channel::asx_channel_try_send(&mut sender, data))
             }
-            ChannelOp::AddSender => call!(channel::asx_channel_add_sender(rt, channel)),
-            ChannelOp::DropSender => call!(channel::asx_channel_close_sender(rt, channel)),
-            ChannelOp::DropReceiver => call!(channel::asx_channel_close_receiver(rt, channel)),
+            ChannelOp::AddSender => {
+                let mut other = sender;
+                call!(channel::asx_channel_sender_clone(&mut sender, &mut other))
+            }
+            ChannelOp::DropSender => call!(channel::asx_channel_sender_close(&mut sender)),
+            ChannelOp::DropReceiver => {
+                let mut receiver = self.receiver(channel);
+                call!(channel::asx_channel_receiver_close(&mut receiver))
+            }
         }
     }
 
-    fn evict(&mut self, channel: AsxChannel, value: i64) -> Done<Option<i64>> {
+    fn evict(&mut self, channel: AsxChannelId, value: i64) -> Done<Option<i64>> {
         let mut old = 0_i64;
         let mut evicted = 0;
         let data = (&raw const value).cast();
         let to = (&raw mut old).cast();
-        let out = &mut evicted;
-        call!(channel::asx_channel_evict(self.rt, channel, data, SIZE, to, SIZE, out))?;
+        let mut sender = self.sender(channel);
+        call!(channel::asx_channel_evict(&mut sender, data, to, &mut evicted))?;
         Ok((evicted != 0).then_some(old))
     }
 
-    fn try_recv(&mut self, channel: AsxChannel) -> Done<i64> {
+    fn try_recv(&mut self, channel: AsxChannelId) -> Done<i64> {
         let mut value = 0_i64;
         let to = (&raw mut value).cast();
-        call!(channel::asx_channel_try_recv(self.rt, channel, to, SIZE))?;
+        let mut receiver = self.receiver(channel);
+        call!(channel::asx_channel_try_recv(&mut receiver, to))?;
         Ok(value)
     }
 
     fn try_reserve(
         &mut self,
-        channel: AsxChannel,
+        channel: AsxChannelId,
         tracked: bool,
-        holder: Option<&mut Polled<'_, AsxTask>>,
-    ) -> Done<AsxPermit> {
+        holder: Option<&mut Polled<'_, AsxTaskId>>,
+    ) -> Done<AsxSendPermit> {
         let holder = holder.map(|holder| holder.task);
         let of = maybe(holder.as_ref());
         let tracks = i32::from(tracked);
-        let mut permit = blank!(AsxPermit);
-        call!(channel::asx_channel_try_reserve(self.rt, channel, of, tracks, &mut permit))?;
+        let mut sender = self.sender(channel);
+        let mut permit = self.no_permit();
+        call!(channel::asx_channel_try_reserve(&mut sender, of, tracks, &mut permit))?;
         Ok(permit)
     }
 
-    fn send(&mut self, permit: AsxPermit, value: i64) -> Done {
+    fn send(&mut self, mut permit: AsxSendPermit, value: i64) -> Done {
         let data = (&raw const value).cast();
-        call!(channel::asx_permit_send(self.rt, permit, data, SIZE))
+        call!(channel::asx_send_permit_send(&mut permit, data))
     }
 
-    fn abort(&mut self, permit: AsxPermit) -> Done {
-        call!(channel::asx_permit_abort(self.rt, permit))
+    fn abort(&mut self, mut permit: AsxSendPermit) -> Done {
+        call!(channel::asx_send_permit_try_abort(&mut permit))
     }
 
-    fn drop_permit(&mut self, permit: AsxPermit) -> Done<bool> {
+    fn drop_permit(&mut self, mut permit: AsxSendPermit) -> Done<bool> {
         let mut leaked = 0;
-        call!(channel::asx_permit_drop(self.rt, permit, &mut leaked))?;
+        call!(channel::asx_send_permit_drop(&mut permit, &mut leaked))?;
         Ok(leaked != 0)
     }
 
     fn arm(
         &mut self,
         old: Option<TimerHandle>,
-        region: AsxRegion,
+        region: AsxRegionId,
         until: When,
-        wakes: Option<AsxTask>,
+        wakes: Option<AsxTaskId>,
     ) -> Done<TimerHandle> {
         let rt = self.rt;
         let until = when(until);
         let wakes = maybe(wakes.as_ref());
-        let mut raw = AsxTimer { id: 0, generation: 0 };
+        let mut raw = AsxTimerHandle { id: 0, generation: 0 };
         match old.map(raw_timer) {
             Some(old) => {
-                call!(timer::asx_timer_update(rt, old, region, until, wakes, &mut raw))?;
+                call!(timer::asx_region_timer_update(rt, old, region, until, wakes, &mut raw))?;
             }
-            None => call!(timer::asx_timer_arm(rt, region, until, wakes, &mut raw))?,
+            None => call!(timer::asx_region_timer_arm(rt, region, until, wakes, &mut raw))?,
         }
         Ok(kernel_timer(raw))
     }
 
     fn disarm(&mut self, timer: TimerHandle) -> Done<bool> {
         let mut cancelled = 0;
-        call!(timer::asx_timer_cancel(self.rt, raw_timer(timer), &mut cancelled))?;
+        call!(timer::asx_region_timer_cancel(self.rt, raw_timer(timer), &mut cancelled))?;
         Ok(cancelled != 0)
     }
 
-    fn task_fields(&self, task: AsxTask) -> Done<Reply> {
+    fn task_fields(&self, task: AsxTaskId) -> Done<Reply> {
         self.look_at_task(task)
     }
 
-    fn region_fields(&self, region: AsxRegion) -> Done<Reply> {
+    fn region_fields(&self, region: AsxRegionId) -> Done<Reply> {
         self.look_at_region(region)
     }
 
-    fn channel_view(&self, channel: AsxChannel) -> Done<ChannelView> {
+    fn channel_view(&self, channel: AsxChannelId) -> Done<ChannelView> {
         self.look_at_channel(channel)
     }
 
-    fn obligation(&self, obligation: AsxObligation) -> Done<ObligationState> {
+    fn obligation(&self, obligation: AsxObligationId) -> Done<ObligationState> {
         let mut state = -1;
         ask!(obligation::asx_obligation_state(self.rt, obligation, &mut state))?;
         ObligationState::ALL.get(state as usize).copied().ok_or(Status::Internal)
     }
 
-    fn permit(&self, permit: AsxPermit) -> Done<PermitState> {
+    fn permit(&self, mut permit: AsxSendPermit) -> Done<PermitState> {
         let mut state = 0;
-        ask!(channel::asx_permit_state(self.rt, permit, &mut state))?;
+        ask!(channel::asx_send_permit_state(&mut permit, &mut state))?;
         Ok(if state == 0 { PermitState::Live } else { PermitState::Leaked })
     }
 
@@ -499,7 +546,7 @@ impl HostApi for Rc<Shared> {
         Some(Time::from_nanos(next))
     }
 
-    fn outcome(&self, task: AsxTask) -> Option<Severity> {
+    fn outcome(&self, task: AsxTaskId) -> Option<Severity> {
         let mut seen = -1;
         ask!(task::asx_task_outcome(self.rt, task, &mut seen)).ok()?;
         severity(seen)
@@ -523,12 +570,12 @@ impl Shared {
     fn sleep(
         &self,
         until: When,
-        current: &mut Polled<'_, AsxTask>,
+        current: &mut Polled<'_, AsxTaskId>,
     ) -> Done<Poll<Came<Rc<Shared>>>> {
         let timer = match *current.sleep {
             Some(timer) => raw_timer(timer),
             None => {
-                let mut timer = AsxTimer { id: 0, generation: 0 };
+                let mut timer = AsxTimerHandle { id: 0, generation: 0 };
                 call!(task::asx_task_sleep(self.rt, current.task, when(until), &mut timer))?;
                 timer
             }
@@ -546,7 +593,7 @@ impl Shared {
             idle: 0,
             polls: 0,
             next_deadline: 0,
-            last_task: blank!(AsxTask),
+            last_task: blank!(AsxTaskId),
             last_lane: -1,
             reserved: 0,
         };

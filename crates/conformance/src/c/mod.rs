@@ -26,7 +26,7 @@ use crate::scenario::{Op, Scenario, ScriptStep, Settings};
 use asx_capi::config::{
     ASX_FLAG_POOL, ASX_FLAG_STRICT, ASX_PROFILE_AUTOMOTIVE, ASX_PROFILE_CORE, ASX_PROFILE_EMBEDDED,
     ASX_PROFILE_HFT, ASX_TIE_FIFO, ASX_TIE_SEEDED, ASX_TIE_TASK_KEY, ASX_TRACE_OVERWRITE,
-    ASX_TRACE_REFUSE, AsxConfig,
+    ASX_TRACE_REFUSE, AsxRuntimeConfig,
 };
 use asx_capi::*;
 use asx_kernel::journal::WhenFull;
@@ -223,7 +223,9 @@ impl Shared {
 }
 
 /// The poll callback of every script.
-unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c_void) -> i32 {
+unsafe extern "C" fn poll_script(cx: *mut AsxCx, ctx: *mut c_void) -> i32 {
+    // SAFETY: the library's, and good until this returns.
+    let AsxCx { rt, task } = unsafe { *cx };
     // SAFETY: `ctx` is a boxed script, and the library polls it once at a time.
     let Script { shared, own, sleep } = unsafe { &mut *ctx.cast::<Script>() };
     let mut shared = Rc::clone(shared);
@@ -249,7 +251,7 @@ unsafe extern "C" fn poll_script(rt: *mut AsxRuntime, task: AsxTask, ctx: *mut c
         }
         BodyEnd::Failed { status, message } => {
             fails(status, &message);
-            ASX_POLL_FAILED
+            ASX_POLL_ERROR
         }
     };
     tape::poll_ends(answer);
@@ -265,7 +267,7 @@ unsafe extern "C" fn drop_script(ctx: *mut c_void) {
 /// A poll under way: the body's view of the host.
 struct InTask<'a> {
     shared: &'a mut Rc<Shared>,
-    task: AsxTask,
+    task: AsxTaskId,
     name: &'a str,
     index: i64,
     sleep: &'a mut Option<TimerHandle>,
@@ -283,7 +285,8 @@ impl TaskOps for InTask<'_> {
     }
 
     fn observe(&mut self) {
-        let _ = call!(task::asx_task_checkpoint(self.shared.rt, self.task));
+        let mut cx = AsxCx { rt: self.shared.rt, task: self.task };
+        let _ = call!(cx::asx_checkpoint(&mut cx));
     }
 
     fn shield(&mut self, on: bool) {
@@ -310,13 +313,13 @@ const POOL: u64 = 64 << 20;
 
 /// What the scenario says, over what the profile says. Limits are the scenario's alone: by those a
 /// profile may differ.
-fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxConfig, Status> {
+fn config(config: &Settings, seed: u64, profile: i32) -> Result<AsxRuntimeConfig, Status> {
     let limit = |limit: Option<usize>| limit.map_or(ASX_NONE, |limit| limit as u64);
     let limits = &config.limits;
-    let own = AsxConfig::of_profile(profile)?;
+    let own = AsxRuntimeConfig::of_profile(profile)?;
     let timers = &config.timers;
     let coalesce = timers.coalesce();
-    Ok(AsxConfig {
+    Ok(AsxRuntimeConfig {
         seed,
         max_tasks: limit(limits.tasks),
         max_regions: limit(limits.regions),

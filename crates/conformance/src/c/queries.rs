@@ -6,9 +6,9 @@ use crate::host::Reply;
 use crate::value::Value;
 use asx_capi::task::{ASX_TEXT_CLEANUP, ASX_TEXT_OUTCOME, ASX_TEXT_REASON};
 use asx_capi::{
-    ASX_NONE, ASX_TIMER_GONE, ASX_TIMER_READY, AsxChannel, AsxChannelInfo, AsxDiagnosis,
-    AsxJournalInfo, AsxQueuesInfo, AsxReason, AsxRegion, AsxRegionInfo, AsxTask, AsxTaskInfo,
-    AsxTimer, AsxTimerInfo,
+    ASX_NONE, ASX_TIMER_GONE, ASX_TIMER_READY, AsxCancelReason, AsxChannelId, AsxChannelInfo,
+    AsxDiagnosis, AsxJournalInfo, AsxQueuesInfo, AsxRegionId, AsxRegionInfo, AsxTaskId,
+    AsxTaskInfo, AsxTimerHandle, AsxTimerInfo,
 };
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::channel::ChannelState;
@@ -79,13 +79,13 @@ impl Shared {
         census.check().err().map(|not| not.all()).unwrap_or_default()
     }
 
-    pub(super) fn task_info(&self, task: AsxTask) -> Result<AsxTaskInfo, Status> {
+    pub(super) fn task_info(&self, task: AsxTaskId) -> Result<AsxTaskInfo, Status> {
         let mut info = empty!(AsxTaskInfo);
         ask!(task::asx_task_get_info(self.rt, task, &mut info))?;
         Ok(info)
     }
 
-    pub(super) fn cancel_of(&self, task: AsxTask) -> Done<CancelSeen> {
+    pub(super) fn cancel_of(&self, task: AsxTaskId) -> Done<CancelSeen> {
         let info = self.task_info(task)?;
         Ok(CancelSeen {
             kind: usize::try_from(info.kind).ok().and_then(|at| Kind::ALL.get(at)).copied(),
@@ -94,7 +94,7 @@ impl Shared {
         })
     }
 
-    fn task_text(&self, task: AsxTask, which: i32) -> Option<String> {
+    fn task_text(&self, task: AsxTaskId, which: i32) -> Option<String> {
         let mut text = vec![0_u8; 8192];
         let room = text.len();
         let mut size = 0;
@@ -104,7 +104,7 @@ impl Shared {
         String::from_utf8(text).ok()
     }
 
-    pub(super) fn look_at_task(self: &Rc<Self>, task: AsxTask) -> Done<Reply> {
+    pub(super) fn look_at_task(self: &Rc<Self>, task: AsxTaskId) -> Done<Reply> {
         let info = self.task_info(task)?;
         let why = self.task_text(task, ASX_TEXT_REASON);
         let failed = self.task_text(task, ASX_TEXT_OUTCOME);
@@ -137,11 +137,11 @@ impl Shared {
             .with("finalizer", info.finalizer != 0))
     }
 
-    pub(super) fn look_at_region(&self, region: AsxRegion) -> Done<Reply> {
+    pub(super) fn look_at_region(&self, region: AsxRegionId) -> Done<Reply> {
         let mut info = empty!(AsxRegionInfo);
         ask!(region::asx_region_get_info(self.rt, region, &mut info))?;
         let mut text = vec![0_u8; 8192];
-        let mut reason = empty!(AsxReason);
+        let mut reason = empty!(AsxCancelReason);
         let mut size = 0;
         let rt = self.rt;
         let room = text.len();
@@ -167,16 +167,20 @@ impl Shared {
     }
 
     /// The kinds of a chain, link by link.
-    fn chain(&self, links: u32, ask: impl Fn(u32, *mut AsxReason) -> Result<(), Status>) -> Value {
+    fn chain(
+        &self,
+        links: u32,
+        ask: impl Fn(u32, *mut AsxCancelReason) -> Result<(), Status>,
+    ) -> Value {
         let kind = |depth| {
-            let mut reason = empty!(AsxReason);
+            let mut reason = empty!(AsxCancelReason);
             ask(depth, &mut reason).ok()?;
             Kind::ALL.get(reason.kind as usize).map(|kind| kind.name())
         };
         Value::texts((0..links).filter_map(kind))
     }
 
-    pub(super) fn look_at_channel(&self, channel: AsxChannel) -> Done<ChannelView> {
+    pub(super) fn look_at_channel(&self, channel: AsxChannelId) -> Done<ChannelView> {
         let mut info = empty!(AsxChannelInfo);
         ask!(channel::asx_channel_get_info(self.rt, channel, &mut info))?;
         Ok(ChannelView {
@@ -195,9 +199,12 @@ impl Shared {
         })
     }
 
-    pub(super) fn look_at_timer(&self, timer: AsxTimer) -> Done<Option<(Time, Option<Placement>)>> {
+    pub(super) fn look_at_timer(
+        &self,
+        timer: AsxTimerHandle,
+    ) -> Done<Option<(Time, Option<Placement>)>> {
         let mut info = empty!(AsxTimerInfo);
-        ask!(timer::asx_timer_get_info(self.rt, timer, &mut info))?;
+        ask!(timer::asx_region_timer_get_info(self.rt, timer, &mut info))?;
         let level = match info.level {
             ASX_TIMER_GONE => return Ok(None),
             ASX_TIMER_READY => Placement::Ready,

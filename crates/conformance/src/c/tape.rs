@@ -8,10 +8,11 @@ use crate::c::C;
 use crate::host::Host;
 use crate::run::run_once;
 use crate::scenario::Scenario;
-use asx_capi::config::AsxConfig;
+use asx_capi::config::AsxRuntimeConfig;
 use asx_capi::{
-    AsxBody, AsxChannel, AsxObligation, AsxPermit, AsxProgress, AsxRegion, AsxRegionOptions,
-    AsxRuntime, AsxTask, AsxTaskOptions, AsxTimer, AsxWhen,
+    AsxBody, AsxChannelId, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxObligationId,
+    AsxProgress, AsxRegionId, AsxRegionOptions, AsxRuntime, AsxSendPermit, AsxTaskId,
+    AsxTaskOptions, AsxTimerHandle, AsxWhen,
 };
 use core::ffi::{CStr, c_char, c_void};
 use core::fmt::Write as _;
@@ -72,7 +73,7 @@ pub(super) fn poll_ends(answer: i32) {
 }
 
 /// The configuration of the run.
-pub(super) fn configured(config: &AsxConfig) {
+pub(super) fn configured(config: &AsxRuntimeConfig) {
     macro_rules! fields {
         ($($field:ident),* $(,)?) => {
             vec![$(format!("config.{} = {}u;", stringify!($field), config.$field)),*]
@@ -151,9 +152,33 @@ macro_rules! handles {
 }
 
 handles!(
-    AsxRegion "region" bits, AsxTask "task" bits, AsxObligation "obligation" bits,
-    AsxChannel "channel" bits, AsxPermit "permit" bits, AsxTimer "timer" id
+    AsxRegionId "region_id" bits, AsxTaskId "task_id" bits, AsxObligationId "obligation_id" bits,
+    AsxTimerHandle "timer_handle" id
 );
+
+/// A handle that is shown with the runtime of the program: what is in there before the call, which
+/// a call that fills it in does not need.
+macro_rules! with_runtime {
+    ($($type:ident $name:literal $own:ident => $handle:expr;)*) => {$(
+        impl Show for &mut $type {
+            fn show(&self) -> String {
+                let $own = &**self;
+                format!("&(asx_{}){{ rt, {} }}", $name, $handle)
+            }
+        }
+    )*};
+}
+
+with_runtime! {
+    AsxCx "cx" cx => cx.task.show();
+    AsxChannelSender "channel_sender" own => channel(own.channel);
+    AsxChannelReceiver "channel_receiver" own => channel(own.channel);
+    AsxSendPermit "send_permit" own => format!("{}u, {}u", own.bits, own.generation);
+}
+
+fn channel(channel: AsxChannelId) -> String {
+    format!("{{ {}u, {}u }}", channel.bits, channel.generation)
+}
 
 macro_rules! fixed {
     ($($type:ty => $text:literal),* $(,)?) => {$(
@@ -211,7 +236,7 @@ impl Show for &AsxRegionOptions {
         format!(
             "&(asx_region_options){{ sizeof(asx_region_options), {}, {most}u, \
              {{ {}u, {}u, {}u }}, {}u, 0 }}",
-            self.policy, budget.deadline, budget.polls, budget.cost, self.priority
+            self.policy, budget.deadline, budget.poll_quota, budget.cost_quota, self.priority
         )
     }
 }
@@ -222,7 +247,7 @@ impl Show for &AsxTaskOptions {
         format!(
             "&(asx_task_options){{ sizeof(asx_task_options), {}u, {{ {}u, {}u, {}u }}, ASX_NONE, \
              0, 0, ASX_NONE }}",
-            self.priority, budget.deadline, budget.polls, budget.cost
+            self.priority, budget.deadline, budget.poll_quota, budget.cost_quota
         )
     }
 }
@@ -248,11 +273,11 @@ pub fn function(scenario: &Arc<Scenario>, seed: u64, name: &str) -> Option<Strin
     let calls = lines(&tape.calls, "    ");
     Some(format!(
         "/* {id} */
-static int32_t {name}_poll(asx_runtime *rt, asx_task task, void *ctx)
+static int32_t {name}_poll(asx_cx *cx, void *ctx)
 {{
     asx_body body = asx_poll_with({name}_poll, ctx);
+    asx_runtime *rt = cx->rt;
     (void)rt;
-    (void)task;
     (void)body;
     switch ((*(unsigned *)ctx)++) {{
 {polls}    default:
@@ -263,7 +288,7 @@ static int32_t {name}_poll(asx_runtime *rt, asx_task task, void *ctx)
 static void {name}(void)
 {{
     unsigned polls = 0;
-    asx_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
     asx_body body = asx_poll_with({name}_poll, &polls);
     asx_runtime *rt;
     (void)body;

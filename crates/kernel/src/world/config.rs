@@ -40,6 +40,9 @@ settings! {
         /// Whether what went with a closed parent is kept until it is released: it is stale, but
         /// how it ended can still be read.
         keep_ended: bool = false,
+        /// Whether leaked obligations are kept for [`World::next_leaked`], with or without a
+        /// journal (no).
+        tell_leaks: bool = false,
     }
 }
 

@@ -113,6 +113,10 @@ pub struct World<P, V> {
     cleanups_cut: u64,
     /// Closed regions whose storage was given back.
     reclaims: u64,
+    /// Obligations that were leaked.
+    leaks: u64,
+    /// Those of them that the host was not told of, latest last.
+    leaked: Vec<(RegionId, ObligationId)>,
     released: VecDeque<P>,
     /// Lists that are empty between calls, and keep their room.
     doomed: Vec<TaskId>,
@@ -151,6 +155,8 @@ impl<P, V> World<P, V> {
             journal: config.new_journal(),
             cleanups_cut: 0,
             reclaims: 0,
+            leaks: 0,
+            leaked: Vec::new(),
             released: VecDeque::default(),
             doomed: Vec::new(),
             due: Vec::new(),
@@ -204,9 +210,14 @@ impl<P, V> World<P, V> {
         /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
         /// grace was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
-        /// Whether there is something to take with [`World::take_released`] or
-        /// [`World::take_dropped`].
-        has_let_go(&self) -> bool = self.released.len() | self.dropped.len() != 0;
+        /// Obligations that are reserved.
+        outstanding(&self) -> usize = self.usage.obligations;
+        /// Obligations that were leaked, whether or not there is a journal.
+        leaks(&self) -> u64 = self.leaks;
+        /// Whether there is something to take with [`World::take_released`],
+        /// [`World::take_dropped`] or [`World::next_leaked`].
+        has_let_go(&self) -> bool =
+            self.released.len() | self.dropped.len() | self.leaked.len() != 0;
         /// Closed regions whose storage was given back: a host that has memory of its own for them
         /// looks for those when this has grown.
         reclaims(&self) -> u64 = self.reclaims;

@@ -34,12 +34,24 @@ impl<P, V> World<P, V> {
     /// The obligation no longer counts; only a leaked one stays on record.
     pub(super) fn resolved(&mut self, region: RegionId, id: ObligationId, to: ObligationState) {
         match self.obligations.get_mut(id.0) {
-            Some(slot) if to == ObligationState::Leaked => slot.1 = to,
+            Some(slot) if to == ObligationState::Leaked => {
+                slot.1 = to;
+                self.leaks += 1;
+                if self.config.tell_leaks {
+                    self.leaked.push((region, id));
+                }
+            }
             _ => drop(self.obligations.remove(id.0)),
         }
         self.usage.obligations -= 1;
         let kind = EventKind::ObligationResolved { obligation: id.ordinal(), to };
         self.note_region(region, kind);
+    }
+
+    /// Takes a leaked obligation that was not taken yet, and the region it was reserved in; only
+    /// with `tell_leaks`.
+    pub fn next_leaked(&mut self) -> Option<(RegionId, ObligationId)> {
+        if self.leaked.is_empty() { None } else { Some(self.leaked.remove(0)) }
     }
 
     /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.

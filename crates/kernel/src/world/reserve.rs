@@ -97,6 +97,10 @@ impl<P, V> World<P, V> {
         // Whoever cancels, and each region told by the one above.
         room(&mut self.cancels, self.usage.regions + regions + 1)?;
         room(&mut self.dropped, self.usage.channels + channels)?;
+        if self.config.tell_leaks {
+            let few = FEW + self.permits.len();
+            room(&mut self.leaked, self.usage.obligations + few)?;
+        }
         self.released.try_reserve(payloads.saturating_sub(self.released.len()))?;
         self.tasks.try_reserve(tasks)?;
         self.regions.try_reserve(regions)?;
