@@ -1,9 +1,9 @@
 //! The bytes of messages: per channel one block of equal slots, made when the channel is.
 //!
-//! The kernel's channel carries slot numbers, or the element itself if that is a word. A block has
-//! one slot more than the channel has places, because an evicting send writes the new message
-//! before the old one leaves. Its memory is reserved at once but not touched before it is needed: a
-//! giant capacity costs what is used.
+//! The kernel's channel carries the element itself if it has at most 8 bytes, else a slot number. A
+//! block has one slot more than the channel has places, because an evicting send writes the new
+//! message before the old one leaves. Its memory is reserved at once but not touched before it is
+//! needed: a giant capacity costs what is used.
 
 use alloc::vec::Vec;
 use asx_kernel::ids::ChannelId;
@@ -11,7 +11,7 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::mem::{MaybeUninit, size_of};
 
-/// The size of most elements, numbers and pointers, which are in the message itself.
+/// Elements up to this size, such as numbers and pointers, are stored in the message itself.
 pub(crate) const WORD: usize = 8;
 
 /// A message: its bytes, or where they are.
@@ -19,15 +19,58 @@ pub(crate) const WORD: usize = 8;
 pub(crate) struct Message {
     /// The slot of its channel.
     pub(crate) channel: u32,
-    /// Its slot among the channel's bytes, if there are any.
+    /// Its slot among the channel's bytes, or `NO_SLOT`.
     pub(crate) slot: u32,
-    /// An element of just this size.
+    /// The bytes of an element without a slot, followed by zeros.
     pub(crate) word: [u8; WORD],
 }
 
 impl Message {
     /// Of a channel whose bytes are gone.
     pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, slot: 0, word: [0; WORD] };
+
+    /// The message of an element that needs no slot.
+    #[inline(always)]
+    fn packed(channel: u32, data: &[u8]) -> Option<Message> {
+        let word = match data.as_array::<WORD>() {
+            Some(word) => *word,
+            None if data.is_empty() => [0; WORD],
+            None if data.len() < WORD => short_word(data),
+            None => return None,
+        };
+        Some(Message { channel, slot: NO_SLOT, word })
+    }
+
+    /// Copies the element of a message without a slot, or as much of it as is wanted.
+    #[inline(always)]
+    fn unpack(&self, to: &mut [MaybeUninit<u8>]) {
+        match to.len() {
+            0 => {}
+            WORD => _ = to.write_copy_of_slice(&self.word),
+            _ => copy_short_word(self.word, to),
+        }
+    }
+}
+
+/// The bytes of an element of 1 to 7 bytes. The sizes of numbers are copied without a call of
+/// `memcpy`, which takes longer than the copy.
+#[inline]
+fn short_word(data: &[u8]) -> [u8; WORD] {
+    if let Some(four) = data.as_array::<4>() {
+        return u64::from(u32::from_le_bytes(*four)).to_le_bytes();
+    }
+    let mut word = [0; WORD];
+    word.iter_mut().zip(data).for_each(|(to, from)| *to = *from);
+    word
+}
+
+/// Copies the first bytes of a word out.
+#[inline]
+fn copy_short_word(word: [u8; WORD], to: &mut [MaybeUninit<u8>]) {
+    match (word.first_chunk::<4>(), to.len()) {
+        (Some(four), 4) => _ = to.write_copy_of_slice(four),
+        _ => to.iter_mut().zip(word).for_each(|(to, from)| _ = to.write(from)),
+    }
 }
 
 /// The slot of those.
@@ -99,14 +142,15 @@ impl Block {
         if data.len() != self.element {
             return Err(Status::InvalidArgument);
         }
-        match data.as_array::<WORD>() {
-            Some(word) => Ok(Message { channel, slot: NO_SLOT, word: *word }),
+        match Message::packed(channel, data) {
+            Some(message) => Ok(message),
             None => self.put_slot(channel, data),
         }
     }
 
     /// The same for elements that need a slot.
-    #[inline(never)]
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
     fn put_slot(&mut self, channel: u32, data: &[u8]) -> Answer<Message> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -134,12 +178,13 @@ impl Block {
     pub(crate) fn take(&mut self, message: Message, to: &mut [MaybeUninit<u8>]) {
         if message.slot != NO_SLOT {
             self.take_slot(message.slot, to);
-        } else if to.len() == WORD {
-            to.write_copy_of_slice(&message.word);
+        } else {
+            message.unpack(to);
         }
     }
 
-    #[inline(never)]
+    #[cfg_attr(feature = "inline", inline(always))]
+    #[cfg_attr(not(feature = "inline"), inline(never))]
     fn take_slot(&mut self, slot: u32, to: &mut [MaybeUninit<u8>]) {
         let at = slot as usize * self.element;
         if let Some(from) = self.bytes.get(at..).and_then(|from| from.get(..to.len())) {

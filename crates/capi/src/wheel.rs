@@ -1,8 +1,11 @@
 //! Timer wheels that need no runtime: deadlines, and wakers that are handed back when they expire.
 //!
-//! The wheel is the kernel's. It has memory of its own, which grows as that of a runtime does: a
-//! registration asks for all it may need before it changes anything, so that an allocator without
-//! memory refuses it and nothing else.
+//! The wheel is the kernel's, of the same type as the wheel of a world: the library contains its
+//! code once. The wakers are kept beside it, by the slot of their timer.
+//!
+//! A wheel has a separate memory pool, which grows like that of a runtime: a registration reserves
+//! all it may need before it changes anything, so that an allocator without memory refuses the
+//! registration and nothing else.
 //!
 //! Rules of the unsafe code:
 //! 1. A wheel's pointer is NULL, or came from asx_timer_wheel_create and is not destroyed; no other
@@ -24,8 +27,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use asx_kernel::status::{Coded, Status};
 use asx_kernel::time::Time;
-use asx_kernel::wheel::{Coalesce, Expired, Wheel, WheelConfig};
-use asx_kernel::world::Answer;
+use asx_kernel::wheel::{Coalesce, Expired, WheelConfig};
+use asx_kernel::world::{Answer, TimerToken, TimerWheel};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::marker::{PhantomData, PhantomPinned};
@@ -70,15 +73,19 @@ struct Owned {
 }
 
 struct Inner {
-    wheel: Wheel<AsxWaker>,
+    wheel: TimerWheel,
+    /// The wakers of the timers, by the id of the timer.
+    wakers: Vec<AsxWaker>,
     /// Reusable buffer for expired timers.
-    due: Vec<Expired<AsxWaker>>,
+    due: Vec<Expired<TimerToken>>,
     /// Registrations before memory is looked at again.
     adds: usize,
 }
 
 /// Registrations for which room is made at once.
 const ADDS: usize = 8;
+/// Wakers whose memory is kept while no timer is armed.
+const KEEP: usize = 64;
 /// Expired timers that are taken from the wheel at once.
 const BATCH: usize = 16;
 /// Bytes a timer may need in the lists it comes through, each of which may have doubled.
@@ -118,7 +125,8 @@ impl Inner {
         let mut due = Vec::new();
         let room = reserve.strictly(|| due.try_reserve(BATCH));
         room.map_err(|_| Status::ResourceExhausted)?;
-        Ok(Inner { wheel: Wheel::new(config, Time::from_nanos(now)), due, adds: 0 })
+        let wheel = TimerWheel::new(config, Time::from_nanos(now));
+        Ok(Inner { wheel, wakers: Vec::new(), due, adds: 0 })
     }
 
     /// Makes room for one timer more, and for all of them to move and expire.
@@ -132,7 +140,11 @@ impl Inner {
     }
 
     fn make_room(&mut self, more: usize, reserve: &Reserve) -> Answer {
-        let grown = reserve.strictly(|| self.wheel.try_reserve(more));
+        let wakers = self.wheel.storage().saturating_add(more);
+        let grown = reserve.strictly(|| {
+            self.wakers.try_reserve(wakers.saturating_sub(self.wakers.len()))?;
+            self.wheel.try_reserve(more)
+        });
         grown.map_err(|_| Status::ResourceExhausted)?;
         let refs = self.wheel.refs().saturating_add(more);
         let bytes = refs.saturating_mul(TIMER).saturating_add(LISTS);
@@ -153,11 +165,29 @@ impl Inner {
     ) -> Answer<AsxTimerHandle> {
         self.prepare(reserve)?;
         let deadline = Time::from_nanos(deadline);
+        let token = TimerToken::UNOWNED;
         let registered = match old {
-            Some(old) => self.wheel.update(old.id(), deadline, waker).map(|(handle, _)| handle),
-            None => self.wheel.register(deadline, waker),
+            Some(old) => self.wheel.update(old.id(), deadline, token).map(|(handle, _)| handle),
+            None => self.wheel.register(deadline, token),
         };
-        registered.map(AsxTimerHandle::of).map_err(|refused| refused.status())
+        let handle = registered.map_err(|refused| refused.status())?;
+        let at = handle.id as usize;
+        if self.wakers.len() <= at {
+            // Within the reserved capacity.
+            self.wakers.resize(at + 1, AsxWaker::NONE);
+        }
+        if let Some(slot) = self.wakers.get_mut(at) {
+            *slot = waker;
+        }
+        Ok(AsxTimerHandle::of(handle))
+    }
+
+    /// Releases the memory of the wakers when no timer is armed, as the wheel does for its entries.
+    fn settle(&mut self) {
+        if self.wheel.is_empty() && self.wakers.len() > KEEP {
+            self.wakers = Vec::new();
+            self.adds = 0;
+        }
     }
 }
 
@@ -348,13 +378,15 @@ pub unsafe extern "C" fn asx_timer_collect_expired(
                 let taken = inner.wheel.collect(now, most, &mut inner.due);
                 // The places come second: what is left of them is not taken when the batch is over.
                 for (expired, to) in inner.due.drain(..).zip(places.by_ref()) {
-                    to.write(expired.token);
+                    let waker = inner.wakers.get(expired.handle.id as usize);
+                    to.write(waker.copied().unwrap_or(AsxWaker::NONE));
                 }
                 written += taken;
                 if taken < most {
                     break;
                 }
             }
+            inner.settle();
             Ok(written)
         };
         // SAFETY: rule 1.
@@ -380,7 +412,13 @@ pub unsafe extern "C" fn asx_timer_cancel(
         // SAFETY: rule 2.
         let timer = unsafe { read(timer)? };
         // SAFETY: rule 1.
-        unsafe { Owned::with(wheel, |_, inner| Ok(inner.wheel.cancel(timer.id()).is_some())) }
+        unsafe {
+            Owned::with(wheel, |_, inner| {
+                let cancelled = inner.wheel.cancel(timer.id()).is_some();
+                inner.settle();
+                Ok(cancelled)
+            })
+        }
     };
     cancel().unwrap_or(false)
 }

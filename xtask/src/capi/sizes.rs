@@ -18,7 +18,8 @@ const MOST_PROGRAM: u64 = 96 * KIB;
 const MOST_LIBRARY: u64 = 154 * KIB;
 
 const PROFILES: [&str; 4] = ["core", "embedded", "hft", "automotive"];
-const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
+/// Programs whose size is measured.
+pub(super) const EXAMPLES: [&str; 3] = ["sensor", "pipeline", "market"];
 
 /// What was measured of a build.
 struct Sizes {

@@ -34,7 +34,7 @@ pub use config::{
     TaskError, TaskOptions, TaskOutcome,
 };
 pub use invariants::InvariantViolation;
-pub use records::PermitId;
+pub use records::{PermitId, TimerToken};
 pub use reserve::Living;
 pub use views::{ChannelView, RegionView, TaskView};
 
@@ -75,6 +75,10 @@ use core::task::Poll;
 use core::time::Duration;
 use records::*;
 
+/// The wheel type of every world. A host whose timers belong to no world uses it with
+/// [`TimerToken::UNOWNED`], so that the code of the wheel exists once.
+pub type TimerWheel = Wheel<TimerToken>;
+
 /// The engine. `P` is what a task is to its host, `V` a channel message.
 pub struct World<P, V> {
     now: Time,
@@ -84,7 +88,7 @@ pub struct World<P, V> {
     obligations: Arena<(RegionId, ObligationState)>,
     channels: Arena<ChannelRecord<V>>,
     permits: Arena<PermitRecord>,
-    wheel: Wheel<TimerToken>,
+    wheel: TimerWheel,
     timers_made: u64,
     /// How many timers may still fire before the host says so again.
     timer_allowance: usize,

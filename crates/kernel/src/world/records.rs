@@ -212,12 +212,20 @@ pub(super) enum TimerOwner {
     Region(RegionId, Option<TaskId>),
 }
 
-/// What the wheel keeps of a timer.
+/// The value that a world's wheel carries for each timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TimerToken {
+pub struct TimerToken {
     pub(super) owner: TimerOwner,
     /// Which timer of the world it is.
     pub(super) order: u64,
+}
+
+impl TimerToken {
+    /// The token of a timer that belongs to no world.
+    pub const UNOWNED: TimerToken = TimerToken {
+        owner: TimerOwner::Region(RegionId(Key { generation: 0, index: 0 }), None),
+        order: 0,
+    };
 }
 
 /// What happens when a grace period is over.
