@@ -155,6 +155,44 @@ fn what_goes_wrong_unnoticed_is_told_once_for_each_cause() {
 }
 
 #[test]
+fn child_long_poll() {
+    if !is_child() {
+        return;
+    }
+    let runtime = Runtime::builder().workers(1).long_poll(Some(20.millis())).build().unwrap();
+    let handle = runtime.handle();
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let busy = s.task("busy").spawn(async move |cx: Cx| {
+                cx.yield_now().await;
+                let end = std::time::Instant::now() + 30.secs();
+                while handle.metrics().health.long_polls == 0 && std::time::Instant::now() < end {
+                    thread::yield_now();
+                }
+                // The process ends inside the poll, so the report came before its end.
+                std::process::exit(0);
+            });
+            cx.yield_now().await;
+            busy.cancel("enough");
+            let _: Result<(), _> = busy.await;
+            Ok(())
+        });
+        let _ = scope.await;
+    });
+}
+
+// Forbidden behaviour FB-203: a long loop without a checkpoint after a cancel request.
+#[test]
+fn a_poll_that_does_not_return_after_a_cancel_is_reported_with_its_task_place_and_time() {
+    let output = run("child_long_poll");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let [line] = &told(&output)[..] else { panic!("{output:?}") };
+    assert!(line.contains(" \"busy\" was cancelled and has been inside one poll for "), "{line}");
+    assert!(line.contains("ms without observing it, and was spawned at "), "{line}");
+    assert!(line.contains("tests/ends.rs:"), "{line}");
+}
+
+#[test]
 fn child_leaks() {
     if !is_child() {
         return;

@@ -492,3 +492,65 @@ fn a_timeout_in_which_nothing_looks_is_a_warning_once() {
     assert!(matches!(&warnings[..], [one] if one.contains("timeout unheeded")), "{warnings:?}");
     assert!(warnings[0].contains(file!()) && warnings[0].contains("abandon_on_cancel"));
 }
+
+const CHILD: &str = "ASX_TEST_CHILD";
+
+/// Drops the last reference to a runtime when it hears of a long poll.
+struct DropsRuntime(Mutex<Option<Arc<Runtime>>>, mpsc::Sender<String>);
+
+impl<S: Subscriber> Layer<S> for DropsRuntime {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text::default();
+        event.record(&mut text);
+        if text.message != "cancel unheeded in one poll" {
+            return;
+        }
+        let runtime = self.0.lock().unwrap().take().expect("heard once");
+        // The program borrows the runtime until its task has seen the count.
+        while Arc::strong_count(&runtime) > 1 {
+            thread::yield_now();
+        }
+        drop(runtime);
+        self.1.send(format!("{:?}: {}", thread::current().name(), text.rest)).unwrap();
+    }
+}
+
+/// In a separate process: threads of a runtime hear of a global subscriber only.
+#[test]
+fn child_drops_the_runtime_on_the_monitor_thread() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let limit = Some(5.millis());
+    let runtime = Arc::new(Runtime::builder().workers(2).long_poll(limit).build().unwrap());
+    let (sender, dropped) = mpsc::channel();
+    let layer = DropsRuntime(Mutex::new(Some(runtime.clone())), sender);
+    subscriber::set_global_default(Registry::default().with(layer)).unwrap();
+    let handle = runtime.handle();
+    runtime.block_on(async |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            let busy = s.spawn(async move |_| {
+                while handle.metrics().health.long_polls == 0 {
+                    thread::yield_now();
+                }
+                Ok(())
+            });
+            busy.cancel("enough");
+            let _ = busy.await;
+            Ok(())
+        });
+        let _ = scope.await;
+    });
+    drop(runtime);
+    let told = dropped.recv_timeout(30.secs()).expect("the drop does not return");
+    assert!(told.starts_with("Some(\"asx-polls\"):  inside="), "{told}");
+    assert!(told.contains("spans.rs"), "{told}");
+}
+
+#[test]
+fn a_runtime_can_be_dropped_on_its_monitor_thread() {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let test = "child_drops_the_runtime_on_the_monitor_thread";
+    let output = command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}

@@ -34,7 +34,8 @@ impl Job for Runnable {
 pub(crate) struct Pool<J = Runnable> {
     /// How many threads there may be.
     most: usize,
-    name: String,
+    /// The name of the runtime's threads.
+    pub(crate) name: String,
     keep: Duration,
     state: Mutex<State<J>>,
     /// There is a job for a waiting thread, or the end has come.
@@ -68,7 +69,7 @@ impl<J: Job> Pool<J> {
         };
         Arc::new(Pool {
             most,
-            name: format!("{name}-blocking"),
+            name: name.into(),
             keep,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -107,7 +108,7 @@ impl<J: Job> Pool<J> {
     fn start(self: &Arc<Self>, state: &mut State<J>) {
         let id = state.started;
         let pool = self.clone();
-        let thread = thread::Builder::new().name(format!("{}-{id}", self.name));
+        let thread = thread::Builder::new().name(format!("{}-blocking-{id}", self.name));
         // The new thread waits for the lock first, so that it is known before it can end.
         let serve = move || {
             pool.owner.adopt();

@@ -7,7 +7,8 @@
 //! * [`idle`]: who sleeps, and who must be woken when there is work;
 //! * [`parker`]: how one thread sleeps;
 //! * [`stepped`]: the same workers without threads, under a clock that somebody moves;
-//! * `blocking`: threads for jobs that block.
+//! * `blocking`: threads for jobs that block;
+//! * `poll_monitor`: a thread that checks polls which do not return.
 //!
 //! Besides plain tasks a scope has jobs that block, tasks that stay on their thread, tasks that are
 //! started again when they fail, and tasks that say when they are ready; and all of them see the
@@ -80,6 +81,8 @@ mod metrics;
 mod net;
 mod owner;
 pub mod parker;
+#[cfg(not(any(loom, miri)))]
+mod poll_monitor;
 mod prim;
 mod program;
 mod queue;

@@ -287,8 +287,9 @@ impl Builder {
     /// [`Health::long_polls`](asx_runtime::Health::long_polls) and reported once for each task, by
     /// `tracing` or on the error output. The task continues.
     ///
-    /// Another worker finds such a poll while it is running. With one worker it is found when it
-    /// ends, if it began after the cancel.
+    /// The report comes while the poll is running, from a thread that runs no tasks. The thread
+    /// exists only while a cancelled task that has not observed its cancel is being polled, and for
+    /// up to this time afterwards. A runtime without cancels never starts it.
     ///
     /// ```
     /// use asx::{Cancelled, Cx, Runtime, Scope};
@@ -354,6 +355,8 @@ impl Builder {
         let rules = Rules { seed, ..self.rules.clone() };
         let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(self.settings());
+        #[cfg(not(any(loom, miri)))]
+        shared.monitor.watch(&core);
         let mut workers = queues
             .into_iter()
             .zip(0..)
@@ -611,7 +614,7 @@ impl Wake for Ended {
 ///
 /// 1. Workers are notified and end their loops.
 /// 2. The worker threads are joined.
-/// 3. The threads for blocking jobs are notified and joined.
+/// 3. The threads for blocking jobs are notified and joined, and the one that checks long polls.
 /// 4. Queue entries of completed tasks are dropped.
 /// 5. Timers and sockets are closed, which wakes everything that still waits for them.
 /// 6. The root region closes if nothing lives in it. Otherwise what is alive is reported, unless
@@ -632,6 +635,8 @@ impl Drop for Runtime {
         shared.idle.shutdown();
         threads.drain(..).for_each(end);
         shared.blocking.close().for_each(end);
+        #[cfg(not(any(loom, miri)))]
+        shared.monitor.close().into_iter().for_each(end);
         core.contain(|| shared.expire_if_closed());
         core.contain(|| core.abandon_timers(true));
         for waker in shared.reactor.close() {

@@ -16,6 +16,8 @@ use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::parker::Interrupt;
+#[cfg(not(any(loom, miri)))]
+use crate::poll_monitor::PollMonitor;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, fence};
 use crate::queue;
@@ -28,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[Arc<Remote>]>,
     pub(crate) closed: AtomicBool,
     pub(crate) blocking: Arc<Pool>,
+    #[cfg(not(any(loom, miri)))]
+    pub(crate) monitor: Arc<PollMonitor>,
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) rules: Rules,
     /// Where guests sit, each made when it is first taken.
@@ -127,6 +131,8 @@ impl Shared {
             let own = remotes.iter().map(|remote| &remote.lanes);
             own.chain([&global]).for_each(SharedLanes::order_by_task);
         }
+        #[cfg(not(any(loom, miri)))]
+        let monitor = PollMonitor::new(&blocking.name, blocking.owner.clone());
         Arc::new(Shared {
             idle,
             global,
@@ -137,6 +143,8 @@ impl Shared {
             backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
+            #[cfg(not(any(loom, miri)))]
+            monitor,
             reactor,
             drawn: AtomicU64::new(0),
             dead: [(); 3].map(|()| AtomicIsize::new(0)),
@@ -374,6 +382,12 @@ unsafe impl Host for Shared {
         Some(self)
     }
 
+    /// Under a clock that is stepped, a thread would find polls at times that no script set.
+    #[cfg(not(any(loom, miri)))]
+    fn poll_monitor(&self) -> Option<&dyn asx_runtime::PollMonitor> {
+        self.clock.passes().then_some(self as _)
+    }
+
     /// Where the time is the machine's, somebody reads what a program writes.
     fn has_reports(&self) -> bool {
         self.clock.passes()
@@ -398,5 +412,15 @@ unsafe impl Host for Shared {
 
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         self.blocking.run(entry)
+    }
+}
+
+#[cfg(not(any(loom, miri)))]
+impl asx_runtime::PollMonitor for Shared {
+    fn check_at(&self, due: Time) -> bool {
+        let left = due - self.now();
+        // `None`: later than any clock goes.
+        let due = std::time::Instant::now().checked_add(left);
+        due.is_some_and(|due| self.monitor.check_at(due))
     }
 }

@@ -84,6 +84,8 @@ mod why;
 
 pub use self::core::latency::Unheeded;
 pub use self::core::limits::Limits;
+#[cfg(not(any(loom, target_family = "wasm")))]
+pub use self::core::long_poll::PollMonitor;
 pub use self::core::metrics::{Metrics, WorkerMetrics};
 pub use self::core::timers::TimeDenied;
 pub use self::core::{Core, Health, Host, Settings};

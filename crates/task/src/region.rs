@@ -736,7 +736,7 @@ unsafe fn request(
     let first = effect == TaskEffect::Requested;
     #[cfg(not(any(loom, target_family = "wasm")))]
     if first && header.word.load().activity() == Activity::Running {
-        header.region.core.watch_running(header, reason.timestamp);
+        header.region.core.watch_running(header);
     }
     if moved {
         let lane = if first { header.own_lane() } else { Lane::Cancel };

@@ -1,19 +1,20 @@
-//! Cancels that nobody looks at are counted, and can fail a program.
+//! Cancels that are not observed are counted, and can fail a program.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use asx_native::{BlockOnError, Builder, Runtime};
-use asx_runtime::{Cancelled, Cx, Scope};
+use asx_runtime::{Cancelled, Cx, Policy, Scope};
 
-/// Runs a task that is asked to stop and then yields so often before it looks, and one that looks
-/// at once.
+/// Runs a task that is cancelled and then yields this often before it observes that, and one that
+/// observes its cancel at once.
 fn runs(runtime: &Runtime, yields: u32) -> Result<(), BlockOnError> {
     runtime.try_block_on(async |cx: Cx| {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
-            // Until it was asked, it waits for something that is not ours, and so does not look.
+            // Until its cancel it waits for a foreign future, which does not observe cancels.
             let asked = Arc::new(Mutex::new((false, Waker::noop().clone())));
             let is_asked = asked.clone();
             let deaf = s.task("deaf").spawn(async move |cx: Cx| {
@@ -97,12 +98,12 @@ fn a_program_can_be_told_to_fail_on_it() {
             words.contains("`deaf` was asked to stop and has not looked in 11 polls"),
             "{words}"
         );
-        // Told once: the next program is judged by itself.
+        // Reported once: later programs are judged separately.
         runs(runtime, 5).unwrap();
     });
 }
 
-/// Cleanup does not look, and has a bound of its own.
+/// Cleanup does not observe cancels and has a separate bound.
 #[test]
 fn cleanup_is_not_counted() {
     on_each(Runtime::builder().cancel_latency(Some(10)).cleanup_polls(u32::MAX), |runtime| {
@@ -131,70 +132,119 @@ fn cleanup_is_not_counted() {
     });
 }
 
-/// A task that loops in one poll until `is_found`, and is cancelled meanwhile or before.
+/// When a task that loops is cancelled.
+#[derive(Clone, Copy, Debug)]
+enum CancelAt {
+    /// Before its first poll.
+    Start,
+    /// In the poll, by the task itself.
+    ByItself,
+    /// In the poll, by a thread that belongs to no runtime.
+    ByThread,
+}
+
+/// Runs tasks that loop in one poll until `is_found`, each cancelled once. Returns whether all of
+/// them ended because of that, and not because they had looped for 30 seconds.
 fn loops(
     runtime: &Runtime,
-    cancel_first: bool,
-    is_found: impl Fn() -> bool + Send + 'static,
-) -> Result<(), BlockOnError> {
+    tasks: usize,
+    cancel_at: CancelAt,
+    is_found: impl Fn() -> bool + Clone + Send + 'static,
+) -> Result<bool, BlockOnError> {
     runtime.try_block_on(async |cx: Cx| {
-        let scope = cx.scope(async |s: Scope<Cancelled>| {
+        let settings = cx.scope_with(Policy::CollectAll);
+        let scope = settings.run(async |s: Scope<Cancelled>| {
             let (begun, has_begun) = std::sync::mpsc::channel();
-            let busy = s.task("busy").spawn(async move |_cx: Cx| {
-                begun.send(()).unwrap();
-                // Far beyond what it takes to find it.
-                let end = Instant::now() + Duration::from_secs(30);
-                while !is_found() && Instant::now() < end {
-                    std::thread::yield_now();
+            let all_spawned = Arc::new(AtomicBool::new(false));
+            let spawn = |_| {
+                let (is_found, begun, own) = (is_found.clone(), begun.clone(), s.clone());
+                let all_spawned = all_spawned.clone();
+                s.task("busy").spawn(async move |_cx: Cx| {
+                    if let CancelAt::ByItself = cancel_at {
+                        while !all_spawned.load(Ordering::Acquire) {
+                            std::thread::yield_now();
+                        }
+                        own.cancel("enough");
+                    }
+                    begun.send(()).unwrap();
+                    let end = Instant::now() + Duration::from_secs(30);
+                    while !is_found() && Instant::now() < end {
+                        std::thread::yield_now();
+                    }
+                    Ok(is_found())
+                })
+            };
+            let busy: Vec<_> = (0..tasks).map(spawn).collect();
+            all_spawned.store(true, Ordering::Release);
+            match cancel_at {
+                CancelAt::Start => busy.iter().for_each(|task| assert!(task.cancel("enough"))),
+                CancelAt::ByItself => {}
+                CancelAt::ByThread => {
+                    let own = s.clone();
+                    std::thread::spawn(move || {
+                        (0..tasks).for_each(|_| has_begun.recv().unwrap());
+                        own.cancel("enough");
+                    });
                 }
-                Ok(())
-            });
-            if !cancel_first {
-                has_begun.recv().unwrap();
             }
-            busy.cancel("enough");
-            let _ = busy.await;
-            Ok::<_, Cancelled>(())
+            let mut all = true;
+            cx.shield(async |_| {
+                for task in busy {
+                    all &= task.await.is_ok_and(|found| found);
+                }
+                Ok::<_, Cancelled>(())
+            })
+            .await?;
+            Ok::<_, Cancelled>(all)
         });
-        let _ = scope.await;
+        scope.await.unwrap_or(false)
     })
 }
 
-/// FB-203: a loop without a checkpoint after a cancel request, all in one poll.
+/// FB-203: a loop without a checkpoint after a cancel request, all in one poll. Every worker is
+/// inside such a poll, so that only another thread can find them.
 #[test]
-fn poll_that_goes_on_after_a_cancel_is_found_by_another_thread() {
+fn polls_that_do_not_return_after_a_cancel_are_reported_while_they_run() {
     let limit = Duration::from_millis(5);
-    for (workers, cancel_first) in [(2, false), (2, true), (4, false), (4, true)] {
-        let runtime = Runtime::builder().workers(workers).long_poll(Some(limit)).build().unwrap();
-        let handle = runtime.handle();
-        let found = move || handle.metrics().health.long_polls == 1;
-        loops(&runtime, cancel_first, found).unwrap();
-        let health = runtime.metrics().health;
-        assert_eq!((health.long_polls, health.unheeded_cancels), (1, 0), "{workers} workers");
+    for workers in [1, 2, 4] {
+        for cancel_at in [CancelAt::Start, CancelAt::ByItself, CancelAt::ByThread] {
+            let builder = Runtime::builder().workers(workers).long_poll(Some(limit));
+            let runtime = builder.build().unwrap();
+            let handle = runtime.handle();
+            let found = move || handle.metrics().health.long_polls == workers as u64;
+            let all_found = loops(&runtime, workers, cancel_at, found).unwrap();
+            assert!(all_found, "{workers} workers, {cancel_at:?}: {:?}", runtime.metrics().health);
+            let health = runtime.metrics().health;
+            assert_eq!((health.long_polls, health.unheeded_cancels), (workers as u64, 0));
+        }
     }
 }
 
 #[test]
-fn poll_that_took_too_long_after_a_cancel_is_found_at_its_end() {
+fn poll_that_took_too_long_after_a_cancel_fails_a_program_that_denies_it() {
     let limit = Duration::from_millis(5);
     let builder = Runtime::builder().workers(1).deny_unheeded_cancels();
     let late = || {
         let end = Instant::now() + 2 * limit;
         move || end <= Instant::now()
     };
-    let runtime = builder.clone().long_poll(Some(limit)).build().unwrap();
-    let Err(BlockOnError::Unheeded(found)) = loops(&runtime, true, late()) else {
-        panic!("it does not fail")
-    };
-    assert_eq!(found.name.as_deref(), Some("busy"));
-    assert!(found.inside.is_some_and(|time| time >= limit), "{found:?}");
-    assert!(found.to_string().contains("`busy` was asked to stop"), "{found}");
-    // A short poll is none, and without the setting none is too long.
-    loops(&runtime, true, || true).unwrap();
-    assert_eq!(runtime.metrics().health.long_polls, 1);
-    let runtime = builder.long_poll(None).build().unwrap();
-    loops(&runtime, true, late()).unwrap();
-    assert_eq!(runtime.metrics().health.long_polls, 0);
+    for cancel_at in [CancelAt::Start, CancelAt::ByItself] {
+        let runtime = builder.clone().long_poll(Some(limit)).build().unwrap();
+        let Err(BlockOnError::Unheeded(found)) = loops(&runtime, 1, cancel_at, late()) else {
+            panic!("the program did not fail")
+        };
+        assert_eq!(found.name.as_deref(), Some("busy"));
+        assert!(found.inside.is_some_and(|time| time >= limit), "{found:?}");
+        assert!(found.at.is_some_and(|at| at.file() == file!()), "{found:?}");
+        assert!(found.to_string().contains("`busy` was cancelled"), "{found}");
+        assert_eq!(runtime.metrics().health.long_polls, 1);
+    }
+    // Without the setting no poll is too long, and a poll within the limit is not reported.
+    for limit in [None, Some(Duration::from_secs(600))] {
+        let runtime = builder.clone().long_poll(limit).build().unwrap();
+        loops(&runtime, 1, CancelAt::Start, late()).unwrap();
+        assert_eq!(runtime.metrics().health.long_polls, 0);
+    }
 }
 
 #[test]

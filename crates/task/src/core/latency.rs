@@ -24,13 +24,17 @@ pub struct Unheeded {
     pub polls: u32,
     /// For how long it has been inside the last of them, if that is what took too long.
     pub inside: Option<Duration>,
+    /// Where the task last waited for an operation of asx, or where it was spawned if it has not
+    /// waited yet.
+    pub at: Option<&'static Location<'static>>,
 }
 
 impl Unheeded {
     #[cfg(not(target_family = "wasm"))]
     pub(in crate::core) fn of(task: &TaskRef, polls: u32) -> Unheeded {
         let name = task.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(str::to_owned);
-        Unheeded { task: task.id(), name, polls, inside: None }
+        let at = task.wait().map(|(_, at)| at).or_else(|| task.spawned_at());
+        Unheeded { task: task.id(), name, polls, inside: None, at }
     }
 }
 
@@ -43,7 +47,11 @@ impl fmt::Display for Unheeded {
         match self.inside {
             None => write!(f, " was asked to stop and has not looked in {} polls", self.polls),
             Some(time) => {
-                write!(f, " was asked to stop and has not looked in a poll that took {time:.1?}")
+                write!(f, " was cancelled and did not observe it in a poll that took {time:.1?}")?;
+                match self.at {
+                    Some(at) => write!(f, "; its last known place is {at}"),
+                    None => Ok(()),
+                }
             }
         }
     }

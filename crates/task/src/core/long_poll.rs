@@ -1,13 +1,16 @@
 //! Detection of tasks that were cancelled and stay inside one poll.
 //!
-//! A loop that does not await anything never observes its cancel, and no count of polls finds it.
-//! Polls are watched only while their task has an unobserved cancel:
+//! A loop without an await never observes its cancel, and counting polls does not find it. Polls
+//! are watched only while their task has an unobserved cancel:
 //!
-//! - A poll of a task that is already cancelled is entered in the list and removed when it ends.
-//! - A cancel of a task that is being polled enters that poll.
+//! - A poll of a task that is already cancelled is added to the list when it begins.
+//! - A cancel of a task that is being polled adds that poll.
+//! - The end of a poll removes its entry.
 //!
-//! An entry that is older than the limit is found by the next thread that checks the timers, or by
-//! the end of the poll. Polls of other tasks pay nothing.
+//! [`Core::check_long_polls`] reports entries that are older than the limit. The host calls it from
+//! a thread that runs no tasks ([`PollMonitor`]), since all other threads may be inside such polls.
+//! Hosts without such a thread check the list with the timers. The end of a poll reports the poll
+//! if no check did. Polls of other tasks pay nothing.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,93 +28,110 @@ use crate::region::Region;
 /// No check is due.
 const NONE: u64 = u64::MAX;
 
+/// A thread of a host that runs no tasks, for checks of polls that do not return.
+pub trait PollMonitor {
+    /// Has the thread call [`Core::check_long_polls`] at `due`. False if it cannot; the next poll
+    /// that is watched calls this again.
+    fn check_at(&self, due: Time) -> bool;
+}
+
 /// The watched polls of a runtime.
 pub(crate) struct LongPolls {
     /// How long a poll may take after a cancel; `None`: any time, and no poll is watched.
     limit: Option<Duration>,
-    /// When the list is checked next, in nanoseconds.
-    due: AtomicU64,
+    /// When the list is checked with the timers, in nanoseconds.
+    with_timers: AtomicU64,
     count: AtomicU64,
-    watched: Mutex<Vec<Watched>>,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    polls: Vec<Watched>,
+    /// A check is due.
+    is_scheduled: bool,
 }
 
 /// A poll of a task with an unobserved cancel.
 struct Watched {
     task: u64,
-    /// Weak: a task that has ended is not kept.
+    /// Weak: the entry does not keep the memory of a completed task.
     region: Weak<Region>,
     since: Time,
 }
 
 impl LongPolls {
     pub(crate) fn new(limit: Option<Duration>) -> LongPolls {
-        let watched = Mutex::new(Vec::new());
-        LongPolls { limit, due: AtomicU64::new(NONE), count: AtomicU64::new(0), watched }
+        let [with_timers, count] = [NONE, 0].map(AtomicU64::new);
+        LongPolls { limit, with_timers, count, list: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many polls took too long.
+    /// The number of polls that took too long.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Relaxed)
     }
 
-    /// When the list is to be checked next.
+    /// When the list is to be checked with the timers.
     #[inline]
-    pub(crate) fn next(&self) -> Option<Time> {
-        Some(self.due.load(Relaxed)).filter(|due| *due != NONE).map(Time::from_nanos)
+    pub(crate) fn next_with_timers(&self) -> Option<Time> {
+        Some(self.with_timers.load(Relaxed)).filter(|due| *due != NONE).map(Time::from_nanos)
     }
 
     /// Removes the entry of a task.
     fn remove(&self, task: u64) -> Option<Watched> {
-        let mut watched = self.lock();
-        let at = watched.iter().position(|other| other.task == task)?;
-        Some(watched.swap_remove(at))
+        let mut list = self.lock();
+        let at = list.polls.iter().position(|other| other.task == task)?;
+        Some(list.polls.swap_remove(at))
     }
 }
 
 impl Core {
-    /// A poll of a task that was cancelled and has not observed it begins.
+    /// Adds a poll that begins, of a task that was cancelled and has not observed it.
     #[cold]
     pub(crate) fn watch_poll(&self, task: &Header) {
-        if self.long_polls.limit.is_some() {
-            self.watch_poll_since(task, self.host.now());
-        }
-    }
-
-    /// A task that is being polled was cancelled.
-    #[cold]
-    pub(crate) fn watch_running(&self, task: &Header, since: Time) {
-        // A blocking job may take as long as it likes.
-        if self.long_polls.limit.is_some() && !task.is_blocking() {
-            self.watch_poll_since(task, since);
-        }
-    }
-
-    fn watch_poll_since(&self, task: &Header, since: Time) {
         let Some(limit) = self.long_polls.limit else { return };
+        let since = self.host.now();
         let entry = Watched { task: task.id(), region: Arc::downgrade(&task.region), since };
-        let due = (since + limit).as_nanos();
         let is_first = {
-            let mut watched = self.long_polls.lock();
-            match watched.iter_mut().find(|other| other.task == entry.task) {
+            let mut list = self.long_polls.lock();
+            match list.polls.iter_mut().find(|other| other.task == entry.task) {
                 Some(known) => *known = entry,
-                None => watched.push(entry),
+                None => list.polls.push(entry),
             }
-            let is_first = self.long_polls.due.load(Relaxed) == NONE;
-            if is_first {
-                self.long_polls.due.store(due, Relaxed);
-            }
-            is_first
+            !std::mem::replace(&mut list.is_scheduled, true)
         };
         if is_first {
-            self.host.timer_moved(Time::from_nanos(due));
+            self.schedule_check(since + limit);
         }
     }
 
-    /// A watched poll that began after the cancel is over.
+    /// Adds the current poll of a task that was cancelled during it.
+    #[cold]
+    pub(crate) fn watch_running(&self, task: &Header) {
+        // A blocking job may take any time.
+        if !task.is_blocking() {
+            self.watch_poll(task);
+        }
+    }
+
+    /// Schedules the one check that is due. Only the thread that set `is_scheduled`, or the check
+    /// itself, calls this.
+    fn schedule_check(&self, due: Time) {
+        match self.host.poll_monitor() {
+            Some(monitor) if monitor.check_at(due) => {}
+            Some(_) => self.long_polls.lock().is_scheduled = false,
+            None => {
+                self.long_polls.with_timers.store(due.as_nanos(), Relaxed);
+                self.host.timer_moved(due);
+            }
+        }
+    }
+
+    /// Removes the entry of a poll that has ended, and reports the poll if it took too long.
     #[cold]
     pub(crate) fn watched_poll_ended(&self, task: &TaskRef) {
         let Some(limit) = self.long_polls.limit else { return };
@@ -125,19 +145,33 @@ impl Core {
         }
     }
 
-    /// Reports the polls that have taken too long by now.
-    pub(crate) fn check_long_polls(&self, now: Time) {
-        let is_due = self.long_polls.next().is_some_and(|due| due <= now);
-        let Some(limit) = self.long_polls.limit.filter(|_| is_due) else { return };
-        let late: Vec<Watched> = {
-            let mut watched = self.long_polls.lock();
-            let late = watched.extract_if(.., |entry| entry.since + limit <= now).collect();
-            let next = watched.iter().map(|entry| (entry.since + limit).as_nanos()).min();
-            self.long_polls.due.store(next.unwrap_or(NONE), Relaxed);
-            late
+    /// Checks the list with the timers, if that is due.
+    #[inline]
+    pub(crate) fn check_long_polls_with_timers(&self, now: Time) {
+        if self.long_polls.next_with_timers().is_some_and(|due| due <= now) {
+            self.long_polls.with_timers.store(NONE, Relaxed);
+            self.check_long_polls(now);
+        }
+    }
+
+    /// Reports the polls that have taken too long by now, each once, and schedules the next check
+    /// if other polls are watched. For the host's [`PollMonitor`].
+    #[cold]
+    pub fn check_long_polls(&self, now: Time) {
+        let Some(limit) = self.long_polls.limit else { return };
+        let (late, next) = {
+            let mut list = self.long_polls.lock();
+            let is_late = |entry: &mut Watched| entry.since + limit <= now;
+            let late: Vec<Watched> = list.polls.extract_if(.., is_late).collect();
+            let next = list.polls.iter().map(|entry| entry.since + limit).min();
+            list.is_scheduled = next.is_some();
+            (late, next)
         };
+        if let Some(next) = next {
+            self.schedule_check(next);
+        }
         for entry in late {
-            // Else the task has ended.
+            // `None`: the task has ended.
             let task = entry.region.upgrade().and_then(|region| region.live_task(entry.task));
             let Some(task) = task else { continue };
             let word = task.word.load();

@@ -7,7 +7,7 @@ pub(crate) mod latency;
 #[cfg_attr(loom, allow(dead_code, reason = "the models know no channels of regions"))]
 pub(crate) mod limits;
 #[cfg(not(any(loom, target_family = "wasm")))]
-mod long_poll;
+pub(crate) mod long_poll;
 pub(crate) mod metrics;
 mod report;
 pub(crate) mod timer_token;
@@ -150,6 +150,13 @@ pub unsafe trait Host: Send + Sync + 'static {
     /// The network, if tasks of this host have one.
     #[cfg(not(target_family = "wasm"))]
     fn net(&self) -> Option<&dyn crate::net::Net> {
+        None
+    }
+
+    /// The thread that checks polls which do not return, if this host has one. Without it they are
+    /// checked with the timers.
+    #[cfg(not(any(loom, target_family = "wasm")))]
+    fn poll_monitor(&self) -> Option<&dyn long_poll::PollMonitor> {
         None
     }
 
@@ -432,7 +439,7 @@ impl Core {
             self.ring_alarms(now);
         }
         #[cfg(not(any(loom, target_family = "wasm")))]
-        self.check_long_polls(now);
+        self.check_long_polls_with_timers(now);
         fired
     }
 
@@ -460,7 +467,7 @@ impl Core {
             (timer, alarm) => timer.or(alarm),
         };
         #[cfg(not(any(loom, target_family = "wasm")))]
-        if let Some(check) = self.long_polls.next() {
+        if let Some(check) = self.long_polls.next_with_timers() {
             return Some(next.map_or(check, |next| next.min(check)));
         }
         next

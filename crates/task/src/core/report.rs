@@ -136,14 +136,17 @@ mod on {
             let polls = unheeded.polls;
             self.report("unheeded", task.cause(), || {
                 let called = task.called();
-                let within = match unheeded.inside {
-                    None => format!("{polls} polls"),
-                    Some(time) => format!("{time:.1?} inside one poll"),
-                };
-                format!(
-                    "{called} was asked to stop and has not looked in {within}: it keeps its scope \
-                     open; `cx.checkpoint()?` looks"
-                )
+                match unheeded.inside {
+                    None => format!(
+                        "{called} was asked to stop and has not looked in {polls} polls: it keeps \
+                         its scope open; `cx.checkpoint()?` looks"
+                    ),
+                    Some(time) => format!(
+                        "{called} was cancelled and has been inside one poll for {time:.1?} \
+                         without observing it{}; `cx.checkpoint()?` observes a cancel",
+                        task.before_this_poll()
+                    ),
+                }
             });
         }
 
@@ -214,6 +217,15 @@ mod on {
                 (Some(name), _) => format!("task t{id} {name:?}"),
                 (None, Some(function)) => format!("task t{id} of `{function}`"),
                 (None, None) => format!("task t{id} (the body of the program)"),
+            }
+        }
+
+        /// The last known place before the current poll, as the end of a sentence.
+        fn before_this_poll(&self) -> String {
+            match (self.wait(), self.spawned_at()) {
+                (Some((on, at)), _) => format!(", after it waited for {} at {at}", on.text()),
+                (None, Some(at)) => format!(", and was spawned at {at}"),
+                (None, None) => String::new(),
             }
         }
 

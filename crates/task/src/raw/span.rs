@@ -199,7 +199,11 @@ mod on {
             self.tell(|| match inside {
                 None => warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"),
                 Some(inside) => {
-                    warn!(target: "asx", parent: self.id(), ?inside, "cancel unheeded in one poll");
+                    let at = unheeded.at.map(tracing::field::display);
+                    warn!(
+                        target: "asx", parent: self.id(), ?inside, at,
+                        "cancel unheeded in one poll"
+                    );
                 }
             });
         }

@@ -128,15 +128,15 @@ impl PollContext {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn ended(&self, polled: std::thread::Result<Poll<Severity>>) {
         let task = self.task();
+        let state = task.word.load().state();
         #[cfg(not(any(loom, target_family = "wasm")))]
-        if self.is_asked.get() {
+        if state.in_cancel_lane() {
+            // The cancel may have come during the poll.
             task.region.core.watched_poll_ended(task);
         }
         match polled {
             Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(severity)) if !task.word.load().state().acknowledged() => {
-                end(self, severity, false);
-            }
+            Ok(Poll::Ready(severity)) if !state.acknowledged() => end(self, severity, false),
             Ok(Poll::Ready(severity)) => finish(self, severity, None),
             Err(payload) => {
                 task.body_ended(Severity::Panicked);
