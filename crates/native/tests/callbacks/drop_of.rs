@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// It is the task's panic: when it ends by itself, and when it is ended by force.
+/// The panic is the outcome of the task, both at its normal end and at an abort.
 #[test]
 fn a_future() {
     contained(NONE, async |_cx, s| {
@@ -31,9 +31,9 @@ fn a_future() {
     });
 }
 
-/// The handle tells; whether anybody asks it or not, it is counted.
+/// The handle returns the panic. It is counted in any case.
 #[test]
-fn a_future_that_is_refused() {
+fn a_refused_future() {
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
         let scope = cx.try_scope(async |s: Scope<Cancelled>| {
@@ -55,7 +55,7 @@ fn a_future_that_is_refused() {
 }
 
 #[test]
-fn a_result_nobody_wants() {
+fn an_unclaimed_result() {
     contained(lost(4), async |cx, s| {
         let fuse = Fuse::default();
         for _ in 0..2 {
@@ -82,7 +82,7 @@ fn a_result_nobody_wants() {
 
 #[test]
 #[cfg_attr(asx_no_reuse, ignore = "leaks what the third panic carries, as it should")]
-fn what_a_panic_carries() {
+fn a_panic_payload() {
     /// Its destructor panics with another one.
     struct Chain(Fuse);
     impl Drop for Chain {
@@ -121,7 +121,7 @@ fn local_values() {
                     let is_dropped = is_dropped.clone();
                     s.spawn(async move |cx: Cx| {
                         let ended = cx.sleep(600.secs()).await;
-                        // Else the region may be gone before the rest of what is dropped.
+                        // Otherwise the region may be freed before the remaining values are dropped.
                         while !is_dropped.load(SeqCst) {
                             std::thread::yield_now();
                         }
@@ -142,7 +142,7 @@ fn local_values() {
 }
 
 #[test]
-fn messages_of_a_channel_that_closes_with_its_scope() {
+fn messages_of_a_closing_channel() {
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
         let inner = cx.scope(async |_s: Scope<Cancelled>| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_who_awaited_a_task() {
+fn joiner() {
     contained(callbacks(1), async |cx, s| {
         let (fuse, mut task) = (Fuse::default(), s.spawn(short));
         begin_owned(pin!(&mut task), fuse.waker_bomb());
@@ -12,9 +12,9 @@ fn of_who_awaited_a_task() {
     });
 }
 
-/// Both copies: that of the task, and that for cancels of who awaited it.
+/// Both copies are dropped: the one in the task, and the one for cancels of the joining task.
 #[test]
-fn of_who_awaited_a_handle_that_is_dropped() {
+fn joiner_with_a_dropped_handle() {
     contained(callbacks(2), async |_cx, s| {
         let (fuse, mut task) = (Fuse::default(), s.spawn(short));
         let (waker, armed) = fuse.armed_waker();
@@ -27,7 +27,7 @@ fn of_who_awaited_a_handle_that_is_dropped() {
 }
 
 #[test]
-fn that_another_takes_the_place_of() {
+fn replaced_by_another_waker() {
     contained(callbacks(2), async |cx, s| {
         let (fuse, mut task) = (Fuse::default(), s.spawn(short));
         begin_owned(pin!(&mut task), fuse.waker_bomb());
@@ -42,9 +42,9 @@ fn that_another_takes_the_place_of() {
     });
 }
 
-/// What was granted is not lost with the waker.
+/// A panicking waker does not lose the grant.
 #[test]
-fn of_who_is_granted_something() {
+fn waiter_with_a_grant() {
     contained(callbacks(4), async |cx, _| {
         let fuse = Fuse::default();
         let mutex = sync::Mutex::new(1);
@@ -78,7 +78,7 @@ fn of_who_is_granted_something() {
 
 /// A shield that hides a cancel keeps the waker, and arms an alarm with it.
 #[test]
-fn of_a_shield_that_hides_a_cancel() {
+fn shield_that_hides_a_cancel() {
     contained(callbacks(2), async |cx, s| {
         let fuse = Fuse::default();
         let own = fuse.clone();
@@ -97,9 +97,9 @@ fn of_a_shield_that_hides_a_cancel() {
     });
 }
 
-/// The futures are dropped before what they wait for comes.
+/// The futures are dropped before their operations complete.
 #[test]
-fn of_who_gives_up() {
+fn dropped_operation() {
     contained(callbacks(6), async |cx, _| {
         let fuse = Fuse::default();
         begin_owned(pin!(cx.sleep(600.secs())), fuse.waker_bomb());
@@ -115,10 +115,10 @@ fn of_who_gives_up() {
     });
 }
 
-/// One that another takes the place of, one whose wait ends, and one whose wait is forgotten.
+/// A waker that is replaced, one of a wait that ends, and one of a wait that is forgotten.
 #[cfg(unix)]
 #[test]
-fn of_who_waited_at_a_socket() {
+fn socket_waiter() {
     contained(callbacks(3), async |cx, _| {
         let fuse = Fuse::default();
         let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -1,5 +1,5 @@
-//! A panic in a callback of the user's, wherever the runtime calls it: the cells of the table in
-//! `docs/CALLBACKS.md`. Each is counted, and everything else goes on.
+//! Panics of user code that the runtime calls: a test for each row of the tables in
+//! `docs/CALLBACKS.md`. Each panic is counted, and everything else continues.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -70,9 +70,8 @@ fn counted(runtime: &Runtime) -> Counted {
     Counted { lost: health.lost_panics, callbacks: health.callback_panics }
 }
 
-/// Runs a program on one worker and on two. Besides the program's own checks: a task that has
-/// nothing to do with it goes on, the scope around both closes, all workers live, and the panics
-/// are counted.
+/// Runs a program on one worker and on two. Besides the program's checks: an unrelated task
+/// continues, the scope around both closes, all workers are alive, and the panics are counted.
 fn contained(expected: Counted, program: impl AsyncFn(&Cx, &Scope<Cancelled>)) {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -106,7 +105,7 @@ fn contained_on(runtime: &Runtime, program: impl AsyncFn(&Cx, &Scope<Cancelled>)
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 
-/// A socket that is not ready to be read, as far as anybody knows.
+/// A registered socket without known readiness.
 #[cfg(unix)]
 fn watched(cx: &Cx, fd: &std::os::unix::net::UnixStream) -> Arc<dyn Socket> {
     let socket = cx.net().unwrap().watch(std::os::fd::AsFd::as_fd(fd)).unwrap();
@@ -142,7 +141,7 @@ async fn until(cx: &Cx, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Counts the panics of what was made by it.
+/// Makes wakers and values that panic, and counts their panics.
 #[derive(Clone, Default)]
 struct Fuse(Arc<AtomicU64>);
 
@@ -199,12 +198,12 @@ impl Fuse {
     fn unique_waker(&self) -> Waker {
         static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, ignore);
         unsafe fn clone(data: *const ()) -> RawWaker {
-            // SAFETY: made of a reference below, to what is never freed.
+            // SAFETY: the pointer is the leaked reference below, so the value is never freed.
             let fuse: &Fuse = unsafe { &*data.cast() };
             fuse.blow("clone of a waker")
         }
         unsafe fn ignore(_: *const ()) {}
-        // Kept where one that looks for leaks finds it.
+        // Reachable from a static, so leak checkers do not report it.
         static KEPT: Mutex<Vec<&Fuse>> = Mutex::new(Vec::new());
         let fuse: &'static Fuse = Box::leak(Box::new(self.clone()));
         KEPT.lock().unwrap().push(fuse);
@@ -262,7 +261,7 @@ mod drop_of_a_waker;
 mod drop_of_runtime;
 mod wake;
 
-/// The panic is one of the poll that the waker was given to; the operation can be polled again.
+/// The panic unwinds through the poll that received the waker; the operation can be polled again.
 #[test]
 fn clone_of_a_waker() {
     contained(NONE, async |cx, s| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn of_who_awaits_a_task() {
+fn joiner() {
     contained(callbacks(1), async |cx, s| {
         let (fuse, mut task) = (Fuse::default(), s.spawn(short));
         begin(pin!(&mut task), &fuse.waker());
@@ -13,7 +13,7 @@ fn of_who_awaits_a_task() {
 }
 
 #[test]
-fn of_who_awaits_a_scope() {
+fn scope_awaiter() {
     contained(callbacks(1), async |cx, _| {
         let fuse = Fuse::default();
         let mut inner = pin!(cx.scope(async |s: Scope<Cancelled>| {
@@ -26,9 +26,9 @@ fn of_who_awaits_a_scope() {
     });
 }
 
-/// The body of a cancelled scope, and what waits in it by the same waker.
+/// The body of a cancelled scope, and an operation in it with the same waker.
 #[test]
-fn of_the_body_of_a_scope_that_is_cancelled() {
+fn body_of_a_cancelled_scope() {
     contained(callbacks(1), async |cx, _| {
         let (fuse, ended) = (Fuse::default(), Arc::new(AtomicU64::new(0)));
         let scope = Mutex::new(None);
@@ -53,7 +53,7 @@ fn of_the_body_of_a_scope_that_is_cancelled() {
 }
 
 #[test]
-fn of_who_sleeps() {
+fn sleeper() {
     contained(callbacks(3), async |cx, _| {
         let fuse = Fuse::default();
         let mut sleeps: Vec<_> = (0..3).map(|_| Box::pin(cx.sleep(5.millis()))).collect();
@@ -68,10 +68,10 @@ fn of_who_sleeps() {
     });
 }
 
-/// The other one is woken too, and the socket is ready for whoever asks next.
+/// The other waiter is woken too, and the socket stays ready.
 #[cfg(unix)]
 #[test]
-fn of_who_waits_at_a_socket() {
+fn socket_waiter() {
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
         let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -88,7 +88,7 @@ fn of_who_waits_at_a_socket() {
 }
 
 #[test]
-fn of_who_receives() {
+fn receiver() {
     contained(callbacks(1), async |cx, s| {
         let (fuse, (tx, mut rx)) = (Fuse::default(), channel::bounded(1));
         let mut recv = pin!(rx.recv(cx));
@@ -100,9 +100,9 @@ fn of_who_receives() {
     });
 }
 
-/// All of them are woken by the end of the other side, the last one too.
+/// The end of the other side wakes all of them, including the last one.
 #[test]
-fn of_who_sends() {
+fn senders_of_a_closed_channel() {
     contained(callbacks(3), async |cx, _| {
         let (fuse, (tx, rx)) = (Fuse::default(), channel::bounded(1));
         tx.try_send(0).unwrap();
@@ -116,7 +116,7 @@ fn of_who_sends() {
 }
 
 #[test]
-fn of_who_watches_or_listens() {
+fn watch_and_broadcast_receivers() {
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
         let (tx, mut rx) = channel::watch(1);
@@ -133,7 +133,7 @@ fn of_who_watches_or_listens() {
 }
 
 #[test]
-fn of_who_wants_a_lock() {
+fn lock_waiter() {
     contained(callbacks(1), async |cx, s| {
         let (fuse, mutex) = (Fuse::default(), Arc::new(sync::Mutex::new(1)));
         let guard = mutex.lock_owned(cx).await.unwrap();
@@ -149,7 +149,7 @@ fn of_who_wants_a_lock() {
 }
 
 #[test]
-fn of_those_who_are_notified_together() {
+fn notified_waiters() {
     contained(callbacks(2 + 1), async |cx, s| {
         let (fuse, notify) = (Fuse::default(), Arc::new(sync::Notify::new()));
         let mut bad: Vec<_> = (0..2).map(|_| Box::pin(notify.notified(cx))).collect();
@@ -177,7 +177,7 @@ fn of_those_who_are_notified_together() {
 }
 
 #[test]
-fn of_who_waits_for_a_soft_stop() {
+fn soft_stop_waiters() {
     contained(callbacks(2), async |cx, _| {
         let fuse = Fuse::default();
         let inner = cx.scope(async |s: Scope<Cancelled>| {
@@ -193,10 +193,10 @@ fn of_who_waits_for_a_soft_stop() {
     });
 }
 
-/// An operation of the task waits by a waker of its own, as in a `FuturesUnordered`, and the
+/// An operation of the task waits with a separate waker, as in a `FuturesUnordered`, and the
 /// task is cancelled.
 #[test]
-fn of_what_waits_in_a_task_that_is_cancelled() {
+fn operation_in_a_cancelled_task() {
     contained(callbacks(1), async |cx, s| {
         let (fuse, begun) = (Fuse::default(), Arc::new(AtomicU64::new(0)));
         let (own, told) = (fuse.clone(), begun.clone());
@@ -215,7 +215,7 @@ fn of_what_waits_in_a_task_that_is_cancelled() {
 }
 
 #[test]
-fn of_who_starts_a_task_or_awaits_a_group() {
+fn start_and_group_waiters() {
     contained(callbacks(3), async |cx, s| {
         let fuse = Fuse::default();
         let mut starting = pin!(s.start(async |cx: Cx, ready: asx_runtime::Ready<u32>| {
@@ -240,10 +240,10 @@ fn of_who_starts_a_task_or_awaits_a_group() {
     });
 }
 
-/// A region asks its child regions to stop: each of their bodies' wakers panics, and all of
-/// their tasks are asked.
+/// A region cancels its child regions: the waker of each body panics, and all of
+/// their tasks are cancelled.
 #[test]
-fn of_bodies_whose_scopes_are_cancelled_together() {
+fn bodies_of_nested_cancelled_scopes() {
     contained(callbacks(3), async |cx, s| {
         let (fuse, ended) = (Fuse::default(), Arc::new(AtomicU64::new(0)));
         let (own, done, begun) = (fuse.clone(), ended.clone(), Fuse::default());
