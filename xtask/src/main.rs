@@ -48,7 +48,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "laws",
         usage: "",
-        about: "write the table of shortcuts in docs/LAWS.md",
+        about: "write the list of shortcuts in docs/LAWS.md",
         run: tidy::shortcuts::run,
     },
     Chore { name: "lines", usage: "", about: "lines of code by crate", run: tidy::lines::run },

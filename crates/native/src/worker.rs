@@ -455,8 +455,8 @@ impl Worker {
     /// [`next`](Worker::next) when nothing waits but plain work of this worker's own.
     #[inline]
     fn next_at_ease(&self) -> Option<Runnable> {
-        // Shortcut: `Worker::next_at_ease`: with nothing in any lane, and no governor of the user's
-        // own, the worker's own queue is next.
+        // Shortcut: `Worker::next_at_ease`: with empty lanes and no user-defined governor, the
+        // worker's local queue is next.
         // Law: `lanes::dispatch`.
         // Equal: every suggestion says Ready then and the streaks stay at 0:
         // `every_verdict_is_what_the_rules_say`, `a_streak_ends_with_a_plain_dispatch`.

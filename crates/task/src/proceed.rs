@@ -54,9 +54,9 @@ impl Cx {
         context: &Context<'_>,
         registration: &mut Registration,
     ) -> Poll<Result<(), Cancelled>> {
-        // Shortcut: `Cx::goes_ahead`: a quiet task is not asked to stop; one look for that and the
-        // operations that are left to the poll.
-        // Law: cancel-checked operations look first (`world::waits`).
+        // Shortcut: `Cx::goes_ahead`: one test covers a pending cancel and an exhausted operation
+        // budget of the poll.
+        // Law: cancel-checked operations observe cancels first (`world::waits`).
         // Equal: `what_goes_ahead_is_polled_here_and_neither_cancelled_nor_out_of_operations`.
         // Worth: 6.2 % of `spsc`.
 

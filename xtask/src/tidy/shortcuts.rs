@@ -1,4 +1,4 @@
-//! Shortcuts past the kernel's laws: comments in the code, and the table that is made of them.
+//! Shortcuts past the kernel's laws: comments in the code, and the list generated from them.
 //!
 //! A shortcut is code that decides what a law decides without asking it. It says so in a comment
 //! of this form:
@@ -13,7 +13,7 @@
 //! what compares the two: a test, a file or a fixture. `Worth` names a row of the benchmarks and
 //! its share of that row, which is [`LEAST`] percent or more: what is worth less goes.
 //!
-//! The table is in `docs/LAWS.md`; `cargo xtask laws` writes it.
+//! The list is in `docs/LAWS.md`; `cargo xtask laws` writes it.
 
 use super::{File, Findings, Tree};
 use crate::{Result, shell};
@@ -23,26 +23,29 @@ const DOCUMENT: &str = "docs/LAWS.md";
 const BEGIN: &str = "<!-- shortcuts: written by `cargo xtask laws` -->\n";
 const END: &str = "<!-- end of shortcuts -->\n";
 
+/// Columns of a line of the document.
+const WIDTH: usize = 160;
+
 /// Percent of a row of the benchmarks that a shortcut is worth at least.
 const LEAST: f64 = 5.0;
 
 /// Where the rows are that a shortcut can be worth something of.
 const BENCHES: [&str; 2] = ["crates/bench/src/", "crates/bench-lab/src/"];
 
-/// `cargo xtask laws`: writes the table.
+/// `cargo xtask laws`: writes the list.
 pub(crate) fn run(args: &[String]) -> Result {
     if !args.is_empty() {
         return Err(String::from("no arguments"));
     }
     let tree = super::load(shell::root())?;
-    let document = tree.get(DOCUMENT).ok_or("no table to write")?;
-    let text = with_table(&document.text, &table(&marks(&tree)))
-        .ok_or_else(|| format!("{DOCUMENT} has no place for the table"))?;
+    let document = tree.get(DOCUMENT).ok_or("no list to write")?;
+    let text = with_list(&document.text, &list(&marks(&tree)))
+        .ok_or_else(|| format!("{DOCUMENT} has no place for the list"))?;
     let path = shell::root().join(DOCUMENT);
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Each comment has its form, what it names exists, and the table is that of the comments.
+/// Checks the form of each comment, that the names in it exist, and that the list is up to date.
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let marks = marks(tree);
     let functions = functions(tree);
@@ -52,10 +55,10 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         }
     }
     let Some(document) = tree.get(DOCUMENT) else { return };
-    match with_table(&document.text, &table(&marks)) {
-        None => findings.add(document, 1, "no place for the table of shortcuts"),
+    match with_list(&document.text, &list(&marks)) {
+        None => findings.add(document, 1, "no place for the list of shortcuts"),
         Some(text) if text != document.text => {
-            findings.add(document, 1, "the table of shortcuts is old: `cargo xtask laws`");
+            findings.add(document, 1, "the list of shortcuts is old: `cargo xtask laws`");
         }
         Some(_) => {}
     }
@@ -193,21 +196,43 @@ fn functions(tree: &Tree) -> Vec<&str> {
     names
 }
 
-fn table(marks: &[Mark<'_>]) -> String {
-    let head = "| shortcut | law | | shown by | worth | where |\n|---|---|---|---|---|---|\n";
-    let rows = marks.iter().map(|mark| {
+/// The list of the document: an entry for each comment.
+fn list(marks: &[Mark<'_>]) -> String {
+    let entries = marks.iter().map(|mark| {
         let Mark { file, what, law, kind, shown_by, worth, .. } = mark;
-        let path = &file.path;
-        format!("| {what} | {law} | {kind} | {shown_by} | {worth} | `{path}` |\n")
+        let place = format!("Code: `{}`; law: {law}; worth: {worth}", file.path);
+        let proof = match *kind {
+            "equal" => format!("Equal, shown by: {shown_by}"),
+            _ => format!("Refines, shown by: {shown_by}"),
+        };
+        [("* ", what.as_str()), ("  * ", &place), ("  * ", &proof)]
+            .map(|(item, text)| wrap(item, text))
     });
-    rows.fold(String::from(head), |table, row| table + &row)
+    entries.flatten().collect()
 }
 
-/// The document with another table.
-fn with_table(text: &str, table: &str) -> Option<String> {
+/// An item of a list, in lines of at most [`WIDTH`] columns where its words allow it.
+fn wrap(item: &str, text: &str) -> String {
+    let indent = " ".repeat(item.len());
+    let mut lines = vec![item.to_owned()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("a line");
+        let is_empty = line.len() == item.len();
+        if !is_empty && line.len() + 1 + word.len() > WIDTH {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            *line += if is_empty { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Returns the document with another list.
+fn with_list(text: &str, list: &str) -> Option<String> {
     let begin = text.find(BEGIN)? + BEGIN.len();
     let end = begin + text[begin..].find(END)?;
-    Some(format!("{}\n{table}\n{}", &text[..begin], &text[end..]))
+    Some(format!("{}\n{list}\n{}", &text[..begin], &text[end..]))
 }
 
 #[cfg(test)]
@@ -219,31 +244,39 @@ mod tests {
     const MARK: &str = "fn f() {\n    // Shortcut: `f`: it says so\n    // at once.\n    \
         // Law: `kernel::g`.\n    // Equal: `compared` (every word).\n    \
         // Worth: 7 % of `yield_1k`.\n    g();\n    // Not part of it.\n}\nfn compared() {}\n";
-    const ROW: &str = "| `f`: it says so at once | `kernel::g` | equal | `compared` (every word) | \
-        7 % of `yield_1k` | `crates/a/src/a.rs` |\n";
+    const ENTRY: &str = "* `f`: it says so at once\n  * Code: `crates/a/src/a.rs`; law: \
+        `kernel::g`; worth: 7 % of `yield_1k`\n  * Equal, shown by: `compared` (every word)\n";
 
-    fn document(rows: &str) -> String {
-        let head = "| shortcut | law | | shown by | worth | where |\n|---|---|---|---|---|---|\n";
-        format!("# Laws\n\n{BEGIN}\n{head}{rows}\n{END}\nMore.\n")
+    fn document(entries: &str) -> String {
+        format!("# Laws\n\n{BEGIN}\n{entries}\n{END}\nMore.\n")
     }
 
     #[test]
-    fn a_table_that_is_of_the_comments_is_left_alone() {
-        let laws = document(ROW);
+    fn long_items_are_wrapped_at_words() {
+        let words = vec!["nine_long"; 40].join(" ");
+        let item = wrap("  * ", &words);
+        assert!(item.lines().all(|line| line.len() <= WIDTH), "{item}");
+        assert!(item.starts_with("  * nine_long ") && item.contains("\n    nine_long "), "{item}");
+        assert_eq!(item.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), words);
+    }
+
+    #[test]
+    fn a_list_that_matches_the_comments_is_accepted() {
+        let laws = document(ENTRY);
         let files = [(DOCUMENT, &*laws), ("crates/a/src/a.rs", MARK), BENCH];
         assert_eq!(findings(check, &files), [""; 0]);
     }
 
     #[test]
-    fn a_table_that_is_old_is_found_and_written() {
-        let old = document("| old |\n");
+    fn an_outdated_list_is_reported_and_rewritten() {
+        let old = document("* old\n");
         let files = [(DOCUMENT, &*old), ("crates/a/src/a.rs", MARK), BENCH];
-        let expected = "docs/LAWS.md:1: the table of shortcuts is old: `cargo xtask laws`";
+        let expected = "docs/LAWS.md:1: the list of shortcuts is old: `cargo xtask laws`";
         assert_eq!(findings(check, &files), [expected]);
         let files = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let tree = Tree { files };
-        assert_eq!(with_table(&old, &table(&marks(&tree))).unwrap(), document(ROW));
-        assert_eq!(with_table("no place", ""), None);
+        assert_eq!(with_list(&old, &list(&marks(&tree))).unwrap(), document(ENTRY));
+        assert_eq!(with_list("no place", ""), None);
     }
 
     #[test]

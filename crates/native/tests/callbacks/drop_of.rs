@@ -121,7 +121,7 @@ fn local_values() {
                     let is_dropped = is_dropped.clone();
                     s.spawn(async move |cx: Cx| {
                         let ended = cx.sleep(600.secs()).await;
-                        // Otherwise the region may be freed before the remaining values are dropped.
+                        // Otherwise the region may be freed before the remaining values.
                         while !is_dropped.load(SeqCst) {
                             std::thread::yield_now();
                         }

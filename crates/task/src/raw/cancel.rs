@@ -243,9 +243,10 @@ impl Header {
     /// has not been dropped yet.
     #[inline]
     pub(crate) fn body_ended(&self, severity: Severity) -> bool {
-        // Shortcut: `Header::body_ended`: a task that has not seen a cancel ends as it says.
+        // Shortcut: `Header::body_ended`: a task that has not observed a cancel ends with the
+        // outcome of its body.
         // Law: `task::TaskState::step`.
-        // Equal: `a_body_ends_as_the_law_says` (every word), and nobody else changes the answer
+        // Equal: `a_body_ends_as_the_law_says` (every word); other threads cannot change the answer
         // meanwhile: `only_an_acknowledgement_makes_a_task_end_cancelled`.
         // Worth: 5.5 % of `chain_spawn`.
 

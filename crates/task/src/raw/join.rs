@@ -95,8 +95,8 @@ impl<T, E> Drop for JoinInner<T, E> {
     fn drop(&mut self) {
         // SAFETY: rule 1: the handle's reference, which is not used again.
         let task = unsafe { ManuallyDrop::take(&mut self.task) };
-        // Shortcut: the drop of `JoinInner`: of a task whose result was taken, nobody asks whether
-        // there is a handle.
+        // Shortcut: the drop of `JoinInner`: the handle bit stays set if the result was taken,
+        // because the bit is not read any more.
         // Law: `raw::word::Word::drop_handle_with`.
         // Equal: `nobody_asks_for_the_handle_of_a_result_that_was_taken` (every such word, every
         // operation).

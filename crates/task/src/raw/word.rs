@@ -610,7 +610,7 @@ impl Word {
 #[inline]
 fn begun(word: Snapshot, how: Begin) -> Option<Snapshot> {
     let Begin { starts, plain, reserve } = how;
-    // Shortcut: `Word::begin`: a task that nobody asked to stop runs, or goes on running.
+    // Shortcut: `Word::begin`: a task without a cancel request starts or continues to run.
     // Law: `task::TaskState::step`.
     // Equal: `a_poll_begins_as_the_law_says_for_who_holds_the_only_entry` (every word).
     // Worth: 9.9 % of `yield_1k`.

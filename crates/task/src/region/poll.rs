@@ -38,7 +38,7 @@ fn rewoken(_task: &TaskRef) {
 pub(crate) fn wake(task: &TaskRef) {
     Object::of_task(task.id(), Part::Turn).read_neutral();
     // Shortcut: `raw::poll_context::note_wake`: a task that wakes itself in a poll is queued when
-    // the poll ends, and its word says so only then.
+    // the poll ends, and its state word changes only then.
     // Law: one entry per task (`raw::word::Word::wake`).
     // Equal: `wakes_make_one_entry_and_no_step` (every word: the wake and the end in one step),
     // `a_task_that_wakes_itself_has_one_entry_after_the_poll`.
@@ -198,8 +198,8 @@ enum May {
 /// Whether a task may be polled as often as it likes.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
-    // Shortcut: `region::poll::is_plain`: an unbounded task that is not being cancelled pays
-    // nothing for a poll.
+    // Shortcut: `region::poll::is_plain`: a poll of a task without budget and cancel is not
+    // charged.
     // Law: `budget::Budget::begin_poll`.
     // Equal: `a_poll_is_a_plain_one_outside_the_cancel_lane_if_nothing_bounds_the_end` (every
     // word), and an infinite budget is never used up: `crates/kernel/tests/laws/matrices.rs`.

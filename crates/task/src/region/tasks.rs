@@ -68,8 +68,8 @@ impl Region {
         let (region, pinned) = unsafe { (&task.as_ref().region, task.as_ref().is_pinned()) };
         region.object.read();
         region.core.task_done();
-        // Shortcut: `region::completion_buffer`: a task that ended well in a region that goes on is
-        // counted out later, together with others, but before anybody looks.
+        // Shortcut: `region::completion_buffer`: a task that ended with Ok in an open region is
+        // subtracted from the task count later, with other tasks, but before any read of the count.
         // Law: `region::RegionWord::task_done`.
         // Equal: `tasks_depart_together_and_whoever_looks_sees_none_of_them`,
         // `nobody_departs_before_two_have_met_nor_after_the_end`,

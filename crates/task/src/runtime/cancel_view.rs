@@ -106,9 +106,9 @@ impl<'a> CancelView<'a> {
     /// takes no calls.
     #[inline]
     fn is_bare(self) -> bool {
-        // Shortcut: `CancelView::is_bare`: a task nobody asked anything of, without a deadline and
-        // with no part of it around the caller, goes on; there is no chain to look at.
-        // Law: cancel-checked operations look first (`world::waits`).
+        // Shortcut: `CancelView::is_bare`: an operation proceeds without walking the scope chain if
+        // its task has no cancel request, no deadline and no scope around the operation.
+        // Law: cancel-checked operations observe cancels first (`world::waits`).
         // Equal: `a_quiet_task_is_one_that_sees_nothing` (with and without parts).
         // Worth: 8.6 % of `spsc`.
 
