@@ -1,12 +1,12 @@
-//! Where a thread writes its events: chunks of words that only it appends to.
+//! The buffers of events: chunks of words, each appended to by one thread.
 //!
-//! An event is a few plain stores, then the chunk's length says that it is there. The lock of a
-//! buffer is taken when a chunk is full and by who reads; a chunk that is written again (of a ring)
-//! is taken out under it first.
+//! Writing an event takes a few plain stores, and one store of the chunk's length that publishes
+//! them. The lock of a buffer is taken when a chunk is full, and by readers. A chunk of a ring that
+//! is reused is first taken out under the lock.
 //!
 //! # Rules
-//! 1. Zeroes are an [`AtomicU64`]. A chunk asks for them, so that memory which the system has just
-//!    cleared is not cleared, nor touched, once more.
+//! 1. All-zero bytes are a valid [`AtomicU64`]. Chunks are allocated zeroed, so that memory which
+//!    the system has just cleared is not written a second time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -17,37 +17,38 @@ use super::delta;
 use super::slot::{self, Slot, Wide};
 use crate::prim::{Mutex, lock_unseen};
 
-/// Words of a buffer's first chunk. Each further one has twice as many, up to the most.
+/// The number of words of a buffer's first chunk. Each further chunk has twice as many, up to
+/// `MOST`.
 const FIRST: usize = 1 << 8;
 const MOST: usize = 1 << 12;
 
-/// Words that no chunk has any more.
+/// The words of dropped chunks.
 static SPARE: Spare = Spare(std::sync::Mutex::new(Vec::new()));
-/// How many chunks of the most words there can be of them: 4 MiB.
+/// The maximal number of spare chunks, each of `MOST` words: 4 MiB in total.
 const SPARES: usize = 128;
 
-/// An event, in the count of a chunk.
+/// One event, in the `filled` counter of a chunk.
 pub(super) const EVENT: u64 = 1 << 32;
 
 /// The events of one thread at a time.
 pub(super) struct Buffer {
-    /// By which tasks know it; see [`Mark`](super::Mark).
+    /// Identifies the buffer in task words.
     pub(super) mark: u16,
-    /// No thread writes into it.
+    /// Whether no thread is writing to this buffer.
     pub(super) free: AtomicBool,
-    /// No earlier than the latest stamp given in it, or about to be.
+    /// The published bound of stamps: no earlier than the latest stamp used in this buffer.
     pub(super) clock: AtomicU64,
-    /// Events recorded here before the last chunk.
+    /// The number of events in all chunks before the last one, dropped chunks included.
     pub(super) events: AtomicU64,
     pub(super) chunks: Mutex<VecDeque<Arc<Chunk>>>,
 }
 
-/// A number of words.
+/// A fixed number of words.
 pub(super) struct Chunk {
-    /// How many are written, and (times [`EVENT`]) how many events they are.
+    /// The number of written words, plus [`EVENT`] times the number of events in them.
     filled: AtomicU64,
     words: Box<[AtomicU64]>,
-    /// Events that no slot has room for.
+    /// Events that do not fit into a slot.
     wide: Mutex<Vec<Wide>>,
 }
 
@@ -62,7 +63,7 @@ impl Buffer {
         }
     }
 
-    /// The chunk to write to.
+    /// Returns the chunk to write to.
     pub(super) fn last(&self) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
         if chunks.is_empty() {
@@ -71,14 +72,14 @@ impl Buffer {
         chunks[chunks.len() - 1].clone()
     }
 
-    /// How many events were recorded here.
+    /// Returns the number of events recorded in this buffer.
     pub(super) fn count(&self) -> u64 {
         let chunks = lock_unseen(&self.chunks);
         let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
         self.events.load(Relaxed) + last
     }
 
-    /// A new last chunk.
+    /// Appends a new chunk.
     pub(super) fn grow(&self) -> Arc<Chunk> {
         let mut chunks = lock_unseen(&self.chunks);
         self.count_last(&chunks);
@@ -88,14 +89,14 @@ impl Buffer {
         chunk
     }
 
-    /// Takes the oldest chunk out if the others hold at least so many events.
+    /// Removes the oldest chunk if the others hold at least `keep` events.
     pub(super) fn pop_oldest(&self, keep: usize) -> Option<Arc<Chunk>> {
         let mut chunks = lock_unseen(&self.chunks);
         let held: u64 = chunks.iter().skip(1).map(|chunk| chunk.filled() / EVENT).sum();
         if held < keep as u64 { None } else { chunks.pop_front() }
     }
 
-    /// Puts a chunk that was taken out at the end, empty.
+    /// Clears a removed chunk and appends it.
     pub(super) fn reuse(&self, chunk: Arc<Chunk>) -> Arc<Chunk> {
         chunk.clear();
         let mut chunks = lock_unseen(&self.chunks);
@@ -104,7 +105,7 @@ impl Buffer {
         chunk
     }
 
-    /// What is last will not be any more.
+    /// Adds the events of the last chunk to the total, before another chunk is appended.
     fn count_last(&self, chunks: &VecDeque<Arc<Chunk>>) {
         let last = chunks.back().map_or(0, |last| last.filled() / EVENT);
         self.events.fetch_add(last, Relaxed);
@@ -113,7 +114,7 @@ impl Buffer {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        SPARE.keep(std::mem::take(&mut self.words));
+        SPARE.put(std::mem::take(&mut self.words));
     }
 }
 
@@ -125,17 +126,17 @@ impl Chunk {
         Chunk { filled: AtomicU64::new(0), words, wide: Mutex::default() }
     }
 
-    /// How many words are written.
+    /// Returns the number of written words.
     fn len(&self) -> usize {
         self.filled() as u32 as usize
     }
 
-    /// Words and events that are written.
+    /// Returns the `filled` counter: the words and events that are written.
     pub(super) fn filled(&self) -> u64 {
         self.filled.load(Acquire)
     }
 
-    /// How many words there is room for.
+    /// Returns the capacity in words.
     pub(super) fn room(&self) -> usize {
         self.words.len()
     }
@@ -145,23 +146,23 @@ impl Chunk {
         self.len() + size_of::<Slot>() / size_of::<u64>() <= self.room()
     }
 
-    /// Puts a word where the next one goes, after those of `filled`, if there is room.
+    /// Stores a word behind the written ones, which end at `filled`, if there is room.
     #[inline(always)]
     pub(super) fn draft(&self, filled: u64, word: u64) -> Option<()> {
         self.words.get(filled as u32 as usize)?.store(word, Relaxed);
         Some(())
     }
 
-    /// What was put there is written, and is so many events: what is filled then.
+    /// Publishes the drafted word as `events` events. Returns the new `filled`.
     #[inline(always)]
-    pub(super) fn keep_draft(&self, filled: u64, events: u64) -> u64 {
+    pub(super) fn commit_draft(&self, filled: u64, events: u64) -> u64 {
         let filled = filled + 1 + events * EVENT;
         self.filled.store(filled, Release);
         filled
     }
 
-    /// Writes the words that come next, after those of `filled`; only the thread whose chunk it is.
-    /// What is filled then, or nothing if there is no room.
+    /// Appends words behind `filled` and publishes them. Only the chunk's own thread calls this.
+    /// Returns the new `filled`, or `None` if there is no room.
     #[inline]
     pub(super) fn write<const N: usize>(
         &self,
@@ -177,8 +178,8 @@ impl Chunk {
         Some(filled)
     }
 
-    /// Keeps an event as it is: where.
-    pub(super) fn keep(&self, event: Wide) -> usize {
+    /// Stores an unencoded event and returns its index.
+    pub(super) fn push_wide(&self, event: Wide) -> usize {
         let mut wide = lock_unseen(&self.wide);
         wide.push(event);
         wide.len() - 1
@@ -189,7 +190,7 @@ impl Chunk {
         lock_unseen(&self.wide).clear();
     }
 
-    /// How many events are written, and how many of them are dispatches.
+    /// Returns the number of events, and of dispatches among them.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.filled() / EVENT, delta::dispatches(self.written()))
     }
@@ -198,31 +199,31 @@ impl Chunk {
         self.words[..self.len()].iter().map(|word| word.load(Relaxed))
     }
 
-    /// Copies what is written to the end of what was read before.
+    /// Appends the chunk's contents to `slots` and `wide`.
     pub(super) fn read(&self, slots: &mut Vec<Slot>, wide: &mut Vec<Wide>) {
         let before = wide.len() as u64;
         delta::read(&self.written().collect::<Vec<_>>(), |mut slot| {
-            slot::place(&mut slot).into_iter().for_each(|place| *place += before);
+            slot::wide_index(&mut slot).into_iter().for_each(|wide_index| *wide_index += before);
             slots.push(slot);
         });
-        // After the slots, so that each finds what it names.
+        // Read after the slots, so that every index in a slot is valid.
         wide.extend_from_slice(&lock_unseen(&self.wide));
     }
 }
 
-/// The words of large chunks, until the next recorder needs some: to touch new memory, a page at a
-/// time, takes about as long as to write what it holds.
+/// The words of dropped large chunks, kept for the next recorder. Touching fresh memory costs a
+/// page fault per page, which takes about as long as writing the page's events.
 struct Spare(std::sync::Mutex<Vec<Box<[AtomicU64]>>>);
 
 impl Spare {
-    fn keep(&self, words: Box<[AtomicU64]>) {
+    fn put(&self, words: Box<[AtomicU64]>) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if words.len() == MOST && spare.len() < SPARES && cfg!(not(asx_no_reuse)) {
             spare.push(words);
         }
     }
 
-    /// What they say is of no meaning.
+    /// Returns spare words. Their contents are unspecified.
     fn take(&self, words: usize) -> Option<Box<[AtomicU64]>> {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if words == MOST { spare.pop() } else { None }
@@ -238,8 +239,8 @@ mod tests {
         let spare = Spare(Default::default());
         let words = |len| Chunk::new(len).words[..].len();
         assert!(spare.take(MOST).is_none());
-        (0..SPARES + 3).for_each(|_| spare.keep(Box::new([const { AtomicU64::new(7) }; MOST])));
-        spare.keep(Box::new([const { AtomicU64::new(7) }; FIRST]));
+        (0..SPARES + 3).for_each(|_| spare.put(Box::new([const { AtomicU64::new(7) }; MOST])));
+        spare.put(Box::new([const { AtomicU64::new(7) }; FIRST]));
         assert!(spare.take(FIRST).is_none());
         let kept =
             std::iter::from_fn(|| spare.take(MOST)).inspect(|kept| assert_eq!(kept.len(), MOST));
@@ -254,7 +255,7 @@ mod tests {
             (0..MOST as u64).try_fold(0, |filled, n| chunk.write(filled, [n | 1 << 63], 1));
         assert_eq!(filled.map(|filled| filled as u32 as usize), Some(MOST));
         drop(chunk);
-        // Likely the same words.
+        // Likely the same words, from the spare list.
         let chunk = Chunk::new(MOST);
         assert_eq!((chunk.filled(), chunk.written().count(), chunk.counts()), (0, 0, (0, 0)));
     }

@@ -1,5 +1,6 @@
-//! Whether there is to be a record. A page that asks for none does not carry what would write it:
-//! the recorder is reached only through what [`Recording::new`] leaves.
+//! The configuration of a record. The recorder is reached only through the function pointer that
+//! [`Recording::new`] stores, so a wasm module that never requests a record does not contain the
+//! recorder's code.
 
 use std::fmt;
 #[cfg(target_family = "wasm")]
@@ -9,27 +10,29 @@ use asx_kernel::journal::WhenFull;
 
 use super::Recorder;
 
-/// What is recorded: so many events are retained, and this happens beyond that.
+/// What to record: the number of retained events and the behaviour beyond it.
 #[derive(Clone, Copy)]
 pub struct Recording {
     capacity: usize,
     when_full: WhenFull,
-    /// Not named anywhere else, so that without a journal nothing is left that could make one.
+    /// The only reference to the recorder's constructor, so that a program without a journal does
+    /// not link it.
     make: fn(usize, WhenFull, bool) -> Recorder,
 }
 
-/// A recorder was made. Where nobody can set it, the compiler knows that it is not, and leaves out
-/// everything behind it: a page is loaded before it runs. Elsewhere that is not worth the look.
+/// Whether a recorder was created. If nothing in a wasm module can set this, the compiler removes
+/// all recording code, which makes the page load faster. Other targets skip the check.
 #[cfg(target_family = "wasm")]
 static MADE: AtomicBool = AtomicBool::new(false);
 
 impl Recording {
-    /// The last `capacity` events, or the first, as `when_full` says.
+    /// Retains the last or the first `capacity` events, as `when_full` says.
     pub fn new(capacity: usize, when_full: WhenFull) -> Recording {
         Recording { capacity, when_full, make }
     }
 
-    /// A recorder like that. `passes`: the time passes by itself, and not only when it is set.
+    /// Creates a recorder. `passes` is true for a real clock, which advances by itself, and false
+    /// for one that only advances when it is set.
     pub fn recorder(self, passes: bool) -> Recorder {
         (self.make)(self.capacity, self.when_full, passes)
     }
@@ -47,7 +50,8 @@ impl fmt::Debug for Recording {
     }
 }
 
-/// Whether there may be a recorder; where this says no, the compiler leaves out what would use it.
+/// Whether a recorder may exist. If this is constantly false, the compiler removes the code that
+/// would use it.
 #[inline(always)]
 pub fn may_record() -> bool {
     #[cfg(target_family = "wasm")]

@@ -1,32 +1,33 @@
-//! Most events in a word or two, which say what is not as in the slots before them.
+//! The short form of an event: one or two words that encode the difference from earlier slots.
 //!
 //! ```text
 //!   63 62   59 58  57 56            42 41      32 31                      0
 //!  +--+-------+------+----------------+----------+-------------------------+
-//!  | 1| code  |region| stamp, by more |  fields  |          task           |
+//!  | 1| code  |region|  stamp - base  |  fields  |          task           |
 //!  +--+-------+------+----------------+----------+-------------------------+
 //!  |        timer or channel          |            more fields             |
 //!  +----------------------------------+------------------------------------+
 //! ```
-//! The time is that of the last [slot](super::slot) in the chunk, and the stamp is later than its
-//! by so much. The region is that of the last slot about one whose number ends in these bits, among
-//! those of the same number of words; how a dispatch came about is as in the last slot of one. Only
-//! events of timers and channels have the second word. Whatever is too far from what was before is
+//! The time is that of the last [slot](super::slot) in the chunk, and the stamp is relative to that
+//! slot's. The two region bits select one of four remembered regions: the region of the last slot
+//! with a region id that ends in these bits, with separate memories for one-word and two-word
+//! events. The fields of a dispatch are relative to the last dispatch in a slot. Only events of
+//! timers and channels have the second word. An event that differs by more than this can encode is
 //! written as a slot.
 //!
-//! A word of the code 0 is no event. It says by how much it is later than at the last slot or such
-//! word, and which stamp is the first one then:
+//! A word with code 0 is a time word and holds no event. It sets a new time and base stamp,
+//! relative to the last slot or time word:
 //!
 //! ```text
 //!   63 62         56 55                          28 27                    0
 //!  +--+-------------+------------------------------+-----------------------+
-//!  | 1|      0      |         time, by more        |     stamp, by more    |
+//!  | 1|      0      |       time - last time       |  stamp - last stamp   |
 //!  +--+-------------+------------------------------+-----------------------+
 //! ```
 
 use super::slot::{self, ARMED, CODE_SHIFT, DISPATCHED, FIRED, PackedEvent, SOCKET_OPENED, Slot};
 
-const BRIEF: u64 = 1 << 63;
+const SHORT: u64 = 1 << 63;
 const CODE_AT: u32 = 59;
 const REGION_AT: u32 = 57;
 const STAMP_AT: u32 = 42;
@@ -34,34 +35,35 @@ const FIELDS_AT: u32 = 32;
 const STAMP_BITS: u32 = REGION_AT - STAMP_AT;
 const FIELD_BITS: u32 = STAMP_AT - FIELDS_AT;
 const REGIONS: usize = 1 << (CODE_AT - REGION_AT);
-/// Of an event with a second word.
+/// The bits of the fields of an event with a second word.
 const ALL_FIELD_BITS: u32 = FIELD_BITS + 32;
 const LOW: u64 = u32::MAX as u64;
-/// The code of a word that only says how late it is, and the bits of either part.
-const LATER: u64 = 0;
-const LATER_BITS: u32 = 28;
+/// The code of a time word, and the width of each of its two parts.
+const TIME_WORD: u64 = 0;
+const TIME_WORD_BITS: u32 = 28;
 
-/// What slots in a chunk said, as far as it matters for what is next.
+/// The state of the encoder and decoder, as determined by the earlier slots of the chunk.
 #[derive(Clone, Copy)]
 pub(super) struct Context {
     stamp: u64,
-    /// Stamps from here on are too far.
+    /// The exclusive upper bound of stamps that can be encoded; 0 if the next event needs a slot.
     end: u64,
     time: u64,
-    /// One higher. Those of tasks and regions, then those of timers and channels: a task's timer is
-    /// in none, and would put that in place of the task's.
+    /// The remembered regions plus one: first those of one-word events, then those of two-word
+    /// events. They are separate because a task's timer has no region, and would evict the region
+    /// of the task's other events.
     regions: [u64; 2 * REGIONS],
-    /// Without the step that was made.
+    /// The fields of the last dispatch, without its step.
     dispatch: u64,
 }
 
 impl Context {
-    /// That of a chunk of which nothing is known: what is next is a slot. So is the first dispatch,
-    /// which is far from that.
+    /// The context of an empty chunk. The first event needs a slot, and so does the first dispatch:
+    /// `dispatch` differs from all real ones by more than a word can encode.
     pub(super) const NONE: Context =
         Context { stamp: 0, end: 0, time: 0, regions: [0; 2 * REGIONS], dispatch: 1 << 63 };
 
-    /// A word for an event at this stamp, and at the time of the last slot. The ids are one higher.
+    /// Encodes an event at this stamp and the last slot's time as one word. The ids are plus one.
     #[inline(always)]
     pub(super) fn word(
         &self,
@@ -75,42 +77,42 @@ impl Context {
         if excess != 0 || stamp >= self.end {
             return None;
         }
-        let head = BRIEF | code << CODE_AT | (region % REGIONS as u64) << REGION_AT;
+        let head = SHORT | code << CODE_AT | (region % REGIONS as u64) << REGION_AT;
         Some(head | (stamp - self.stamp) << STAMP_AT | fields << FIELDS_AT | task)
     }
 
-    /// The words for an event of a thing, whose id is one higher, too.
+    /// Encodes an event of an object as two words. The ids are plus one.
     #[inline(always)]
     pub(super) fn words(
         &self,
         code: u64,
         ids: (u64, u64),
-        thing: u64,
+        object: u64,
         fields: u64,
         stamp: u64,
     ) -> Option<[u64; 2]> {
         let fields = fields.wrapping_sub(self.base(code));
         let word = self.word(code, ids, fields >> 32, stamp)?;
-        (thing <= LOW).then_some([word, thing << 32 | fields & LOW])
+        (object <= LOW).then_some([word, object << 32 | fields & LOW])
     }
 
-    /// What was told, in few words: the second is there for a thing.
+    /// Encodes a packed event as one word, or as two if it has an object.
     #[inline]
-    pub(super) fn brief(&self, told: &PackedEvent, stamp: u64) -> Option<(u64, Option<u64>)> {
-        let code = told.code >> CODE_SHIFT;
-        let ids = (told.ids & LOW, told.ids >> 32);
+    pub(super) fn brief(&self, packed: &PackedEvent, stamp: u64) -> Option<(u64, Option<u64>)> {
+        let code = packed.code >> CODE_SHIFT;
+        let ids = (packed.ids & LOW, packed.ids >> 32);
         if code >= SOCKET_OPENED {
             return None;
         }
         if code >= ARMED {
-            let words = self.words(code, ids, told.thing.into(), told.fields, stamp);
+            let words = self.words(code, ids, packed.object.into(), packed.fields, stamp);
             return words.map(|[word, tail]| (word, Some(tail)));
         }
-        let word = self.word(code, ids, told.fields.wrapping_sub(self.base(code)), stamp)?;
-        (told.thing == 0).then_some((word, None))
+        let word = self.word(code, ids, packed.fields.wrapping_sub(self.base(code)), stamp)?;
+        (packed.object == 0).then_some((word, None))
     }
 
-    /// What fields of this kind are counted from.
+    /// Returns the value that the fields of this kind are relative to.
     #[inline]
     fn base(&self, code: u64) -> u64 {
         match code {
@@ -121,54 +123,53 @@ impl Context {
         }
     }
 
-    /// The last dispatch that is in a slot.
+    /// Returns the fields of the last dispatch in a slot.
     #[inline]
     pub(super) fn dispatch(&self) -> u64 {
         self.dispatch
     }
 
-    /// Whether a slot has told the time, and it is the same still.
+    /// Whether a slot or time word has set the current time.
     #[inline]
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         self.end != 0
     }
 
-    /// A word for another time than the last known one, and stamps from this one on; the caller
-    /// writes it.
-    pub(super) fn later(&mut self, stamp: u64, time: u64) -> Option<u64> {
-        let later = time.checked_sub(self.time)?;
-        let on = stamp.checked_sub(self.stamp)?;
-        if (later | on) >> LATER_BITS != 0 || stamp < time {
+    /// Encodes a new time and base stamp as a time word. The caller writes the word.
+    pub(super) fn time_word(&mut self, stamp: u64, time: u64) -> Option<u64> {
+        let time_delta = time.checked_sub(self.time)?;
+        let stamp_delta = stamp.checked_sub(self.stamp)?;
+        if (time_delta | stamp_delta) >> TIME_WORD_BITS != 0 || stamp < time {
             return None;
         }
-        self.go_on(later, on);
-        Some(BRIEF | LATER << CODE_AT | later << LATER_BITS | on)
+        self.advance(time_delta, stamp_delta);
+        Some(SHORT | TIME_WORD << CODE_AT | time_delta << TIME_WORD_BITS | stamp_delta)
     }
 
-    fn go_on(&mut self, later: u64, on: u64) {
-        (self.time, self.stamp) = (self.time + later, self.stamp + on);
+    fn advance(&mut self, time_delta: u64, stamp_delta: u64) {
+        (self.time, self.stamp) = (self.time + time_delta, self.stamp + stamp_delta);
         self.limit();
     }
 
     fn limit(&mut self) {
-        // A slot has 32 bits for how much later than the time the stamp is.
+        // A slot has 32 bits for the difference between stamp and time.
         self.end = (self.stamp + (1 << STAMP_BITS)).min(self.time + (1 << 32));
     }
 
-    /// It is another time: what is next is a slot.
+    /// The time has changed: the next event needs a slot or a time word.
     #[inline]
-    pub(super) fn is_over(&mut self) {
+    pub(super) fn invalidate(&mut self) {
         self.end = 0;
     }
 
-    /// A slot was written; not one of an event that is kept elsewhere.
-    pub(super) fn wrote(&mut self, slot: &Slot) {
+    /// Updates the context after a slot was written, except a slot of an unencoded event.
+    pub(super) fn observe_slot(&mut self, slot: &Slot) {
         (self.stamp, self.time) = (slot::stamp(slot), slot::time(slot));
         self.limit();
         let region = slot[2] >> 32;
         self.regions[at(slot[0] >> CODE_SHIFT, region)] = region;
         if slot::is_dispatch(slot) {
-            self.dispatch = slot[3] & !slot::STEP;
+            self.dispatch = slot[3] & !slot::STEP_MASK;
         }
     }
 
@@ -187,7 +188,7 @@ impl Context {
     }
 }
 
-/// Where the region of an event of this kind is known.
+/// Returns the index of the remembered region for this code.
 #[inline(always)]
 fn at(code: u64, region: u64) -> usize {
     (region as usize % REGIONS) + if code >= ARMED { REGIONS } else { 0 }
@@ -197,23 +198,23 @@ fn code_of(word: u64) -> u64 {
     word >> CODE_AT & 0xf
 }
 
-/// Gives each of the slots that the words of a chunk are.
+/// Decodes the words of a chunk into slots.
 pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
     let mut context = Context::NONE;
     let mut at = 0;
     while let Some(word) = words.get(at) {
-        if word & BRIEF == 0 {
+        if word & SHORT == 0 {
             let Some(mut slot) = words[at..].first_chunk().copied() else { return };
             at += slot.len();
-            if slot::place(&mut slot).is_none() {
-                context.wrote(&slot);
+            if slot::wide_index(&mut slot).is_none() {
+                context.observe_slot(&slot);
             }
             each(slot);
             continue;
         }
-        if code_of(*word) == LATER {
-            let part = |at: u32| word >> at & ((1 << LATER_BITS) - 1);
-            context.go_on(part(LATER_BITS), part(0));
+        if code_of(*word) == TIME_WORD {
+            let part = |at: u32| word >> at & ((1 << TIME_WORD_BITS) - 1);
+            context.advance(part(TIME_WORD_BITS), part(0));
             at += 1;
             continue;
         }
@@ -224,12 +225,12 @@ pub(super) fn read(words: &[u64], mut each: impl FnMut(Slot)) {
     }
 }
 
-/// How many of the slots that the words of a chunk are tell of a dispatch.
+/// Counts the dispatches in the words of a chunk.
 pub(super) fn dispatches(words: impl Iterator<Item = u64>) -> u64 {
     let mut words = words;
     let mut count = 0;
     while let Some(word) = words.next() {
-        let brief = word & BRIEF != 0;
+        let brief = word & SHORT != 0;
         let code = if brief { code_of(word) } else { word >> CODE_SHIFT };
         count += u64::from(code == DISPATCHED);
         match brief {

@@ -1,4 +1,4 @@
-//! From slots to events: numbers, times, the chain of decisions and the digest come last.
+//! Conversion of slots to events: assigns numbers, times, the decision chain and the digest.
 
 use asx_kernel::digest::Digest;
 use asx_kernel::journal::{Event, EventKind, Subject};
@@ -7,12 +7,12 @@ use asx_kernel::time::Time;
 
 use super::slot::{self, Slot, Wide};
 
-/// What the events so far add up to.
+/// The accumulated state of the events so far.
 #[derive(Clone)]
 pub(super) struct Fold {
     digest: Digest,
     chain: DecisionChain,
-    /// How many there were.
+    /// The number of events.
     pub(super) seq: u64,
     time: u64,
 }
@@ -27,13 +27,13 @@ impl Fold {
         self.digest.value()
     }
 
-    /// Adds what some slots say, in the order of their stamps.
+    /// Adds the events of `slots`, in the order of their stamps.
     pub(super) fn add(&mut self, mut slots: Vec<Slot>, wide: &[Wide], mut each: impl FnMut(Event)) {
-        // What one thread wrote is in order already, and stays so where stamps are equal.
+        // The sort is stable: events of one thread keep their order where stamps are equal.
         slots.sort_by_key(slot::stamp);
         for mut slot in slots {
-            if let Some(place) = slot::place(&mut slot) {
-                let (time, subject, kind) = wide[*place as usize];
+            if let Some(wide_index) = slot::wide_index(&mut slot) {
+                let (time, subject, kind) = wide[*wide_index as usize];
                 each(self.event(time, subject, kind));
                 continue;
             }
@@ -42,19 +42,19 @@ impl Fold {
         }
     }
 
-    /// Adds an event.
+    /// Adds one event.
     pub(super) fn event(&mut self, time: u64, subject: Subject, kind: EventKind) -> Event {
-        // Clocks are looked at now and then, by each thread for itself.
+        // Each thread reads the clock only now and then, so a thread's time may lag behind.
         self.time = self.time.max(time);
-        let kind = self.linked(subject, kind);
+        let kind = self.with_chain_position(subject, kind);
         let event = Event { seq: self.seq, time: Time::from_nanos(self.time), subject, kind };
         self.seq += 1;
         event.absorb(&mut self.digest);
         event
     }
 
-    /// With its place in the chain, if it is a decision.
-    fn linked(&mut self, subject: Subject, kind: EventKind) -> EventKind {
+    /// Fills in the position in the decision chain, if the event is a decision.
+    fn with_chain_position(&mut self, subject: Subject, kind: EventKind) -> EventKind {
         let EventKind::Decision { worker, lane, cancel_streak, limit, fallback, .. } = kind else {
             return kind;
         };
@@ -72,8 +72,8 @@ impl Fold {
         }
     }
 
-    /// Leaves some events out, and so many dispatches among them: they are counted, but nobody will
-    /// know what they said.
+    /// Skips a number of events, and of dispatches among them. They are counted, but they are not
+    /// part of the digest and of the chain's hash.
     pub(super) fn skip(&mut self, (events, dispatches): (u64, u64)) {
         self.chain.seq += dispatches;
         self.seq += events;

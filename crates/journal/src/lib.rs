@@ -1,34 +1,43 @@
-//! The record of a run: the kernel's journal, written by whoever makes the step it tells of.
+//! The record of a run: the kernel's journal, written concurrently by the threads that take the
+//! steps.
 //!
-//! Off, it costs a branch where something would be recorded. On, each thread writes its events into
-//! a buffer of its own, in a word or a few each and without a lock; numbers, the chain of decisions
-//! and the digest are worked out when somebody asks for the record, which merges the buffers.
+//! Without a recorder, each recording point costs one branch. With one, each thread appends its
+//! events to its own buffer, in one to four words each and without a lock. Sequence numbers, the
+//! decision chain and the digest are computed when the record is read, which merges the buffers.
 //!
 //! # Order
-//! Every event has a stamp, and the order of the record is that of the stamps. A thread's stamps
-//! grow. So do those of a thing: whoever has its lock and records something about it gives a stamp
-//! later than the last one given there, and leaves it there ([`Stamp`]). A task has no lock for its
-//! ordinary steps: its word has the mark of the buffer in which its last event is. A step of the
-//! word is signed in the same instruction, with a stamp that is later than any given so far by who
-//! signed before; stamps are published before they are used, some at a time. So whatever one event
-//! could know of another comes after it on the record. A stamp is never less than the time it was
-//! given at, as far as the thread knew, so that the order is also about that of time.
+//! Every event has a stamp, and the record is ordered by stamp. The stamps form a Lamport clock
+//! [Lamport 1978]:
 //!
-//! A record that is read while tasks run may lack what is being written just then.
+//! - The stamps of a thread increase.
+//! - The stamps of an object with a lock increase: the lock holder records with a stamp later than
+//!   the object's last one, and stores the new stamp in the object ([`Stamp`]).
+//! - A task has no lock for its ordinary steps. Its state word holds the mark of the buffer that
+//!   has its last event. A step of the word is signed in the same instruction, with a stamp later
+//!   than any that the buffer of the previous mark has used. Each thread publishes a bound on its
+//!   stamps before it uses them, several stamps at a time.
+//!
+//! An event that could depend on another one therefore follows it in the record. A stamp is never
+//! less than the time at which it was given, as far as the thread knew the time, so the order also
+//! agrees approximately with the time.
+//!
+//! A record that is read while tasks run may lack events that are being written at that moment.
 //!
 //! # Speed
-//! What most tasks do is written by a worker in a few lines, if it has a place here, knows the time
-//! and one word will do; of a task also only if nobody has cancelled it. Everything else takes the
-//! long way, which writes the same.
+//! The common events of a task have an inlined fast path. It is taken by a worker that has a writer
+//! for this recorder and knows the time, if the event fits into one word and the task is not
+//! cancelled. All other events take the slow path, which writes the same record.
 //!
 //! # Time
-//! A worker looks at a clock that passes by itself when it begins a poll: at every one, or as often
-//! as keeps what it knows no older than some microseconds, if polls take about as long as before.
-
+//! A worker with a real clock reads it at the beginning of a poll: at every poll, or less often if
+//! the polls are short. The time it uses is then at most some microseconds old, provided that polls
+//! take about as long as before.
 //!
-//! # Who records
-//! This crate knows no tasks and no hosts. Whoever makes a step gives the numbers of what it is
-//! about, and the [`Clock`] it goes by; a task whose word is signed gives the [`Step`].
+//! # Callers
+//! This crate knows neither tasks nor hosts. The caller passes the ids of the subject and the
+//! [`Clock`] to use. The signed steps of a task implement [`Step`].
+//!
+//! [Lamport 1978]: https://doi.org/10.1145/359545.359563
 
 mod buffer;
 mod config;
@@ -56,13 +65,13 @@ pub use config::may_record;
 pub use recorder::Recorder;
 pub use step::{Signed, Step};
 
-/// What the time of a record is told by.
+/// The source of the times in a record.
 pub trait Clock {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Time;
 }
 
-/// How a dispatch came about, as a worker knows it.
+/// A worker's decision to poll a task, with the fields of [`EventKind::Decision`].
 #[derive(Clone, Copy, Debug)]
 pub struct Dispatch {
     worker: u16,
@@ -70,20 +79,20 @@ pub struct Dispatch {
     fallback: bool,
     streak: u32,
     limit: u32,
-    /// All of that in one word, if there is room.
+    /// All fields in one word, if they fit.
     packed: Option<NonZero<u64>>,
 }
 
 impl Dispatch {
-    /// A dispatch by this worker from this lane, with the worker's cancel streak before it and the
-    /// limit in force.
+    /// Creates the decision of a worker for a task from `lane`, with the worker's cancel streak
+    /// before the decision and the limit in force.
     #[inline]
     pub fn new(worker: u16, lane: Lane, streak: u32, limit: u32) -> Dispatch {
         let packed = slot::pack_dispatch(worker, lane, [streak, limit], false);
         Dispatch { worker, lane, fallback: false, streak, limit, packed }
     }
 
-    /// Whether it is cancel work over its limit, for want of anything else.
+    /// Sets whether cancel work was dispatched above its limit because no other work was ready.
     #[inline]
     pub fn fallback(self, fallback: bool) -> Dispatch {
         let Dispatch { worker, lane, streak, limit, .. } = self;
@@ -92,34 +101,36 @@ impl Dispatch {
     }
 }
 
-/// What a runtime has recorded.
+/// The record of a runtime.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// The retained events, oldest first.
     pub events: Vec<Event>,
-    /// The digest of every event ever recorded; where the time passes by itself, of those retained.
+    /// The digest of all recorded events. With a real clock: of the retained events.
     pub digest: u64,
-    /// How many events were recorded.
+    /// The number of recorded events.
     pub recorded: u64,
-    /// How many of them were not retained.
+    /// The number of recorded events that were not retained.
     pub lost: u64,
-    /// What sockets are called, by the numbers that events have for them: their addresses. Not in
-    /// the digest.
+    /// The names (addresses) of sockets, by the socket numbers in the events. Not part of the
+    /// digest.
     pub sockets: Vec<(u64, String)>,
 }
 
-/// The last stamp given to an event of a thing that has a lock: a Lamport clock [Lamport 1978].
+/// The last stamp given to an event of an object that has a lock: a Lamport clock [Lamport 1978].
+///
+/// [Lamport 1978]: https://doi.org/10.1145/359545.359563
 #[derive(Debug, Default)]
 pub struct Stamp(AtomicU64);
 
 impl Stamp {
-    /// The last stamp.
+    /// Returns the last stamp.
     #[inline]
     pub fn last(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// What is recorded of the thing later comes after this stamp. The caller has its lock.
+    /// Orders later events of the object after `stamp`. The caller holds the object's lock.
     #[inline]
     pub fn raise(&self, stamp: u64) {
         if stamp > self.0.load(Relaxed) {
@@ -128,7 +139,7 @@ impl Stamp {
     }
 }
 
-/// What decisions add up to is left open.
+/// Leaves the position in the decision chain at zero; reading the record computes it.
 impl From<Dispatch> for EventKind {
     fn from(dispatch: Dispatch) -> EventKind {
         let Dispatch { worker, lane, streak, limit, fallback, .. } = dispatch;

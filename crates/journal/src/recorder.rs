@@ -1,11 +1,11 @@
 //! The recorder of a runtime.
 //!
 //! # Rules
-//! 1. The pointer in [`HERE`] is null or owns a box. Whoever uses it takes it out first, and puts
-//!    it back or drops the box; only its own thread sees it.
-//! 2. What [`Recorder::quickly`] calls need not take it out: it records nothing by other ways, and
-//!    runs no code but this crate's, not even a host's, and that of a [`Step`](super::Step), which
-//!    promises the same.
+//! 1. The pointer in [`WRITER`] is null or owns a box. Code that uses the writer first takes the
+//!    pointer out, and then puts it back or drops the box. Only the pointer's own thread sees it.
+//! 2. Code called by [`Recorder::with_fast`] may use the writer in place. It does not record by any
+//!    other path, and it runs only code of this crate and of a [`Step`](super::Step), which
+//!    promises the same. It does not call a host's clock.
 
 use std::cell::Cell;
 #[cfg(not(target_family = "wasm"))]
@@ -24,54 +24,55 @@ use super::slot::{Slot, Wide};
 use super::thread_writer::ThreadWriter;
 use crate::prim::{Mutex, lock_unseen};
 
-/// Of each recorder there ever was.
+/// The id of the next recorder, unique in the process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Buffers that are found without a lock.
+/// The number of buffers that are found without a lock.
 const NEAR: usize = 64;
 
-/// Takes events, of any number of threads.
+/// Records the events of any number of threads.
 pub struct Recorder {
     pub(super) id: u64,
     capacity: usize,
-    /// Whether a full journal refuses new work.
+    /// Whether new work is refused when the journal is full.
     pub(super) refuses: bool,
-    /// Whether the time passes by itself, so that it need not be looked at for each event.
+    /// Whether the clock advances by itself, so that it need not be read for each event.
     pub(super) passes: bool,
-    /// At least as many events as there are, or will be before a chunk is full.
+    /// An upper bound of the number of events, including the free room of all chunks in use.
     room: AtomicU64,
     near: [OnceLock<Arc<Buffer>>; NEAR],
     buffers: Mutex<Vec<Arc<Buffer>>>,
-    /// What is not retained: in a ring what came before it, else what came after it was full.
+    /// The fold of the events that are not retained: those before the ring's oldest event, or those
+    /// after the journal was full.
     lost: Mutex<Option<Fold>>,
-    /// How many were not written for want of room.
+    /// The number of events that were not written because there was no room.
     dropped: AtomicU64,
-    /// What sockets are called, by number: the last ones, as many as there may be events.
+    /// The names of the most recent sockets, by number; at most `capacity`.
     #[cfg(not(target_family = "wasm"))]
     sockets: Mutex<BTreeMap<u64, String>>,
 }
 
 thread_local! {
-    /// The thread's place, while it is not used; null if it has none.
-    static HERE: Cell<*mut ThreadWriter> = const { Cell::new(ptr::null_mut()) };
-    /// Gives it up when the thread ends.
-    static LEAVE: Leave = const { Leave };
+    /// The thread's writer, while it is not in use. Null if the thread has none.
+    static WRITER: Cell<*mut ThreadWriter> = const { Cell::new(ptr::null_mut()) };
+    /// Releases the writer when the thread ends.
+    static RELEASE_ON_EXIT: ReleaseOnExit = const { ReleaseOnExit };
 }
 
-struct Leave;
+struct ReleaseOnExit;
 
-impl Drop for Leave {
+impl Drop for ReleaseOnExit {
     fn drop(&mut self) {
-        give_up(HERE.replace(ptr::null_mut()));
+        release(WRITER.replace(ptr::null_mut()));
     }
 }
 
-/// The caller has taken this place, if it is one, out of [`HERE`].
+/// Releases a writer that the caller has taken out of [`WRITER`]. Null is allowed.
 #[cold]
-fn give_up(here: *mut ThreadWriter) {
-    if !here.is_null() {
+fn release(writer: *mut ThreadWriter) {
+    if !writer.is_null() {
         // SAFETY: rule 1.
-        drop(unsafe { Box::from_raw(here) });
+        drop(unsafe { Box::from_raw(writer) });
     }
 }
 
@@ -92,56 +93,56 @@ impl Recorder {
         }
     }
 
-    /// Calls `f` with the calling thread's place. It records nothing by other ways.
+    /// Calls `f` with the calling thread's writer. `f` must not record by any other path.
     #[inline(always)]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut ThreadWriter) -> R) -> R {
-        let mut at = HERE.replace(ptr::null_mut());
+        let mut at = WRITER.replace(ptr::null_mut());
         // SAFETY: rule 1.
-        if unsafe { at.as_ref() }.is_none_or(|here| here.recorder != self.id) {
+        if unsafe { at.as_ref() }.is_none_or(|writer| writer.recorder != self.id) {
             at = self.enter(at);
         }
         // SAFETY: rule 1.
-        let here = unsafe { &mut *at };
-        let answer = f(here);
-        if here.fleeting {
-            give_up(at);
+        let writer = unsafe { &mut *at };
+        let answer = f(writer);
+        if writer.temporary {
+            release(at);
         } else {
-            HERE.set(at);
+            WRITER.set(at);
         }
         answer
     }
 
-    /// [`with`](Recorder::with), if the calling thread has a place and knows the time. `f` is a few
-    /// lines of this crate.
+    /// Like [`with`](Recorder::with), but returns `None` if the calling thread has no writer for
+    /// this recorder or does not know the time. `f` obeys rule 2.
     #[inline(always)]
-    pub(super) fn quickly<R>(&self, f: impl FnOnce(&mut ThreadWriter) -> Option<R>) -> Option<R> {
+    pub(super) fn with_fast<R>(&self, f: impl FnOnce(&mut ThreadWriter) -> Option<R>) -> Option<R> {
         // SAFETY: rule 1, and rule 2 for what `f` does.
-        match unsafe { HERE.get().as_mut() } {
-            Some(here) if here.knows(self) => f(here),
+        match unsafe { WRITER.get().as_mut() } {
+            Some(writer) if writer.knows(self) => f(writer),
             _ => None,
         }
     }
 
-    /// A new place, as [`HERE`] has it. One in another recorder, if that is what there was, is free
-    /// before it is sought.
+    /// Creates the calling thread's writer. A writer for another recorder is released first, so
+    /// that its buffer can be reused.
     #[cold]
     #[inline(never)]
     fn enter(&self, other: *mut ThreadWriter) -> *mut ThreadWriter {
-        give_up(other);
-        let mut here = Box::new(self.place());
-        here.fleeting = LEAVE.try_with(|_| ()).is_err();
-        Box::into_raw(here)
+        release(other);
+        let mut writer = Box::new(self.new_writer());
+        writer.temporary = RELEASE_ON_EXIT.try_with(|_| ()).is_err();
+        Box::into_raw(writer)
     }
 
-    /// The mark of the calling thread.
+    /// Returns the mark of the calling thread.
     #[inline]
     pub fn mark(&self) -> u16 {
-        let known = self.quickly(|here| Some(here.mark()));
-        known.unwrap_or_else(|| self.with(|here| here.mark()))
+        let known = self.with_fast(|writer| Some(writer.mark()));
+        known.unwrap_or_else(|| self.with(|writer| writer.mark()))
     }
 
-    /// A place that no other thread has.
-    fn place(&self) -> ThreadWriter {
+    /// Creates a writer on a buffer that no other thread uses.
+    fn new_writer(&self) -> ThreadWriter {
         let mut buffers = lock_unseen(&self.buffers);
         let free = buffers.iter().find(|buffer| buffer.free.swap(false, AcqRel)).cloned();
         let buffer = free.unwrap_or_else(|| {
@@ -153,17 +154,17 @@ impl Recorder {
             buffers.push(buffer.clone());
             buffer
         });
-        self.make_known(&buffer.last());
+        self.add_room(&buffer.last());
         ThreadWriter::new(self, buffer)
     }
 
-    /// A chunk is about to be written to.
-    pub(super) fn make_known(&self, chunk: &Chunk) {
-        // Two events in a word at most.
+    /// Adds the room of a chunk that is about to be written to.
+    pub(super) fn add_room(&self, chunk: &Chunk) {
+        // A word holds at most two events.
         self.room.fetch_add(2 * chunk.room() as u64, Relaxed);
     }
 
-    /// No earlier than the latest stamp of the thread that left this mark.
+    /// Returns a stamp no earlier than the latest one of the thread that left this mark.
     #[inline(never)]
     pub(super) fn clock_of(&self, mark: u16) -> u64 {
         let clock = |buffer: &Arc<Buffer>| buffer.clock.load(Relaxed);
@@ -173,21 +174,21 @@ impl Recorder {
         })
     }
 
-    /// [`clock_of`](Recorder::clock_of), if it is found without a lock.
+    /// Like [`clock_of`](Recorder::clock_of), but returns `None` if that needs a lock.
     #[inline(always)]
     pub(super) fn clock_near(&self, mark: u16) -> Option<u64> {
         let near = self.near.get(usize::from(mark).wrapping_sub(1))?.get()?;
         Some(near.clock.load(Relaxed))
     }
 
-    /// How many events were recorded.
+    /// Returns the number of recorded events.
     pub fn events(&self) -> u64 {
         let buffers = lock_unseen(&self.buffers);
         let written: u64 = buffers.iter().map(|buffer| buffer.count()).sum();
         written + self.dropped.load(Relaxed)
     }
 
-    /// Whether a full journal refuses new work.
+    /// Whether the journal is full and refuses new work.
     #[inline]
     pub fn is_refusing(&self) -> bool {
         self.refuses && self.is_full()
@@ -197,11 +198,11 @@ impl Recorder {
         self.room.load(Relaxed) >= self.capacity as u64 && self.events() >= self.capacity as u64
     }
 
-    /// Whether the calling thread has a place here where events are written quickly: the last poll
-    /// that it began is recorded here, and the time passes by itself.
+    /// Whether the calling thread records on the fast path: its last poll was recorded here, and
+    /// the clock advances by itself.
     #[doc(hidden)]
     pub fn is_quick(&self) -> bool {
-        self.quickly(|_| Some(())).is_some()
+        self.with_fast(|_| Some(())).is_some()
     }
 
     #[cfg(all(test, not(loom)))]
@@ -209,7 +210,7 @@ impl Recorder {
         lock_unseen(&self.buffers).len()
     }
 
-    /// What was recorded so far. Exact when nothing is running.
+    /// Returns the record so far. It is exact while nothing is running.
     pub fn read(&self) -> Recorded {
         let lost = lock_unseen(&self.lost);
         let (slots, wide) = self.slots();
@@ -226,7 +227,7 @@ impl Recorder {
         Recorded { lost: recorded - events.len() as u64, events, digest, recorded, sockets }
     }
 
-    /// What a socket is called from now on: its addresses, which events have no room for.
+    /// Sets the name of a socket: its addresses, which do not fit into events.
     #[cfg(not(target_family = "wasm"))]
     pub fn name_socket(&self, number: u64, name: String) {
         let mut sockets = lock_unseen(&self.sockets);
@@ -241,13 +242,13 @@ impl Recorder {
         lock_unseen(&self.sockets).clone().into_iter().collect()
     }
 
-    /// A page has none.
+    /// There are no sockets on wasm.
     #[cfg(target_family = "wasm")]
     fn sockets(&self) -> Vec<(u64, String)> {
         Vec::new()
     }
 
-    /// Leaves as many as there may be.
+    /// Removes the events beyond the capacity.
     fn retain(&self, events: &mut Vec<Event>) {
         let excess = events.len().saturating_sub(self.capacity);
         if self.refuses {
@@ -257,7 +258,7 @@ impl Recorder {
         }
     }
 
-    /// What all buffers hold.
+    /// Returns the contents of all buffers.
     fn slots(&self) -> (Vec<Slot>, Vec<Wide>) {
         let mut slots = Vec::new();
         let mut wide = Vec::new();
@@ -269,9 +270,9 @@ impl Recorder {
         (slots, wide)
     }
 
-    /// Counts an event that there is no room for.
+    /// Adds an event that there is no room for to the lost ones.
     #[cold]
-    pub(super) fn lose(&self, time: u64, subject: Subject, kind: EventKind) {
+    pub(super) fn record_lost(&self, time: u64, subject: Subject, kind: EventKind) {
         let mut lost = lock_unseen(&self.lost);
         let fold = lost.get_or_insert_with(|| {
             let ((slots, wide), mut fold) = (self.slots(), Fold::new());
@@ -282,7 +283,8 @@ impl Recorder {
         self.dropped.fetch_add(1, Relaxed);
     }
 
-    /// Takes the oldest chunk of a ring that has enough without it, for the thread to write to.
+    /// Takes the oldest chunk of a ring, if the other chunks hold `capacity` events, for the thread
+    /// to write to.
     pub(super) fn recycle(&self, buffer: &Buffer) -> Option<Arc<Chunk>> {
         let mut lost = lock_unseen(&self.lost);
         let oldest = buffer.pop_oldest(self.capacity)?;

@@ -1,20 +1,20 @@
-//! How an event is written down where [fewer](super::brief) words do not do: four.
+//! The encoding of an event in four words, used where the [short form](super::delta) does not fit.
 //!
 //! ```text
 //!   63    56 55                                   0
 //!  +--------+---------------------------------------+
 //!  |  code  |                stamp                  |
 //!  +--------+---------+-----------------------------+
-//!  | timer, channel.. |   by how much stamp > time  |
+//!  | timer, channel.. |         stamp - time        |
 //!  +------------------+-----------------------------+
 //!  |      region      |            task             |
 //!  +------------------+-----------------------------+
 //!  |              the fields of the kind            |
 //!  +------------------------------------------------+
 //! ```
-//! Ids are written one higher, so that 0 is none. Two events that always come together (a dispatch
-//! and the step it makes, the last step and the end) share a slot. What is too rare or too large
-//! for that is [`WIDE`]: kept beside the slots as it is, and the slot says where.
+//! Ids are stored plus one; 0 means none. Two events that always occur together (a dispatch and the
+//! step it makes, the last step and the end) share a slot. An event that is too rare or too large
+//! for this encoding is stored beside the slots, and a [`WIDE`] slot holds its index.
 
 use std::num::NonZero;
 
@@ -28,14 +28,14 @@ use asx_kernel::task::TaskState;
 
 use super::Dispatch;
 
-/// An event of few words.
+/// An encoded event.
 pub(super) type Slot = [u64; 4];
-/// One that is kept as it is: when, whom it is about, and what.
+/// An event that is stored unencoded: its time, subject and kind.
 pub(super) type Wide = (u64, Subject, EventKind);
-/// Stamps are less than this.
+/// The exclusive upper bound of stamps.
 pub(super) const MOST: u64 = 1 << CODE_SHIFT;
 
-/// The last word is a place among those that are kept as they are, with their times.
+/// The last word is an index into the unencoded events.
 const WIDE: u64 = 0;
 pub(super) const SPAWNED: u64 = 1;
 pub(super) const DISPATCHED: u64 = 2;
@@ -45,7 +45,7 @@ const WITNESS: u64 = 5;
 const OPENED: u64 = 6;
 const REGION_MOVED: u64 = 7;
 const OUTCOME: u64 = 8;
-/// From here on a timer or a channel is what it is about.
+/// The first code of an event of a timer or channel.
 pub(super) const ARMED: u64 = 9;
 pub(super) const FIRED: u64 = 10;
 const DISARMED: u64 = 11;
@@ -53,7 +53,7 @@ const RESERVED: u64 = 12;
 const SENT: u64 = 13;
 const RECEIVED: u64 = 14;
 const WAITING: u64 = 15;
-/// From here on a socket is what it is about, and it is always told in a slot.
+/// The first code of a socket event. These events always use a full slot.
 pub(super) const SOCKET_OPENED: u64 = 16;
 const IO_WAITING: u64 = 17;
 const IO_LEFT: u64 = 18;
@@ -64,24 +64,24 @@ const SOCKET_CLOSED: u64 = 22;
 
 pub(super) const CODE_SHIFT: u32 = 56;
 
-/// What a slot says, without when.
+/// An encoded event without its stamp and time.
 #[derive(Clone, Copy)]
 pub(super) struct PackedEvent {
-    /// The code, where it belongs.
+    /// The code, shifted to its position.
     pub(super) code: u64,
-    pub(super) thing: u32,
+    pub(super) object: u32,
     pub(super) ids: u64,
     pub(super) fields: u64,
 }
 
 impl PackedEvent {
-    /// How many events it is.
+    /// Returns the number of events in the slot.
     #[inline]
     pub(super) fn events(&self) -> u64 {
         count(self.code >> CODE_SHIFT, self.fields)
     }
 
-    /// A task that was spawned.
+    /// Encodes the spawn of a task.
     pub(super) fn spawned(
         task: u64,
         region: u64,
@@ -91,21 +91,21 @@ impl PackedEvent {
         let fields = pack_spawned(priority, finalizer);
         Some(PackedEvent {
             code: SPAWNED << CODE_SHIFT,
-            thing: 0,
+            object: 0,
             ids: task_ids(task, region)?,
             fields,
         })
     }
 
-    /// At this stamp and time, if there is room for both.
+    /// Returns the slot for this stamp and time, or `None` if they do not fit.
     #[inline]
     pub(super) fn at(&self, stamp: u64, time: u64) -> Option<Slot> {
         let lead = u32::try_from(stamp.checked_sub(time)?).ok()?;
-        let thing = u64::from(self.thing) << 32;
-        Some([stamp | self.code, thing | u64::from(lead), self.ids, self.fields])
+        let object = u64::from(self.object) << 32;
+        Some([stamp | self.code, object | u64::from(lead), self.ids, self.fields])
     }
 
-    /// A choice of a worker, and the step of the task it makes, if it makes one.
+    /// Encodes a worker's decision, and the step that the task makes if its state changes.
     #[inline]
     pub(super) fn dispatched(
         task: u64,
@@ -117,13 +117,13 @@ impl PackedEvent {
         let fields = dispatch.packed?.get() | pack_step(from, to);
         Some(PackedEvent {
             code: DISPATCHED << CODE_SHIFT,
-            thing: 0,
+            object: 0,
             ids: task_ids(task, region)?,
             fields,
         })
     }
 
-    /// The end of a task, and the step it makes.
+    /// Encodes the end of a task and the step it makes.
     #[inline]
     pub(super) fn ended(
         task: u64,
@@ -134,16 +134,16 @@ impl PackedEvent {
     ) -> Option<PackedEvent> {
         let ids = task_ids(task, region)?;
         let fields = pack_step(from, to) | (outcome as u64) << 8;
-        Some(PackedEvent { code: ENDED << CODE_SHIFT, thing: 0, ids, fields })
+        Some(PackedEvent { code: ENDED << CODE_SHIFT, object: 0, ids, fields })
     }
 
-    /// Any one event, if it can be told in few words.
+    /// Encodes any single event, or returns `None` if it does not fit.
     #[inline(always)]
     pub(super) fn new(subject: Subject, kind: EventKind) -> Option<PackedEvent> {
-        let (thing, ids) = pack_ids(subject)?;
+        let (object, ids) = pack_ids(subject)?;
         if let Some((code, socket, fields)) = of_socket(kind) {
-            let thing = pack_id(Some(socket)).filter(|_| thing == 0)?;
-            return Some(PackedEvent { code: code << CODE_SHIFT, thing, ids, fields: fields? });
+            let object = pack_id(Some(socket)).filter(|_| object == 0)?;
+            return Some(PackedEvent { code: code << CODE_SHIFT, object, ids, fields: fields? });
         }
         let (code, fields) = match kind {
             EventKind::TaskSpawned { priority, finalizer } => {
@@ -168,11 +168,11 @@ impl PackedEvent {
             EventKind::SendWaiting {} => (WAITING, 0),
             _ => return None,
         };
-        Some(PackedEvent { code: code << CODE_SHIFT, thing, ids, fields })
+        Some(PackedEvent { code: code << CODE_SHIFT, object, ids, fields })
     }
 }
 
-/// The code and the fields of what happened to a timer.
+/// Returns the code and the fields of a timer event.
 #[inline(always)]
 pub(super) fn of_timer(kind: EventKind) -> (u64, u64) {
     match kind {
@@ -182,7 +182,7 @@ pub(super) fn of_timer(kind: EventKind) -> (u64, u64) {
     }
 }
 
-/// The code, the socket and the fields of what happened to a socket, if these fit.
+/// Returns the code, the socket and the fields (if they fit) of a socket event.
 #[inline(always)]
 fn of_socket(kind: EventKind) -> Option<(u64, u64, Option<u64>)> {
     Some(match kind {
@@ -204,16 +204,16 @@ fn of_socket(kind: EventKind) -> Option<(u64, u64, Option<u64>)> {
     })
 }
 
-/// There is a step in the fields; from and to are above.
-const STEPS: u64 = 1;
-/// All of the step.
-pub(super) const STEP: u64 = 0x7f;
-/// Those of most tasks: the first poll, further ones, and the end.
+/// Flag: the fields contain a step. Its two states are in the bits above.
+const HAS_STEP: u64 = 1;
+/// Mask of the step: the flag and both states.
+pub(super) const STEP_MASK: u64 = 0x7f;
+/// The steps of most tasks: the first poll, further polls, and the end.
 pub(super) const STARTS: u64 = pack_step(TaskState::Created, TaskState::Running);
-pub(super) const GOES_ON: u64 = pack_step(TaskState::Running, TaskState::Running);
+pub(super) const RESUMES: u64 = pack_step(TaskState::Running, TaskState::Running);
 pub(super) const ENDS: u64 = pack_step(TaskState::Running, TaskState::Completed);
 
-/// How a dispatch came about, if it can be told in few words.
+/// Encodes the fields of a dispatch, or returns `None` if they do not fit.
 #[inline]
 pub(super) fn pack_dispatch(
     worker: u16,
@@ -237,7 +237,7 @@ pub(super) fn pack_spawned(priority: u8, finalizer: bool) -> u64 {
 
 #[inline]
 const fn pack_step(from: TaskState, to: TaskState) -> u64 {
-    let steps = if from as u8 == to as u8 { 0 } else { STEPS };
+    let steps = if from as u8 == to as u8 { 0 } else { HAS_STEP };
     steps | (from as u64) << 1 | (to as u64) << 4
 }
 
@@ -247,7 +247,7 @@ fn task_ids(task: u64, region: u64) -> Option<u64> {
     fit.then_some((task + 1) | (region + 1) << 32)
 }
 
-/// Room for an id that may be absent.
+/// Encodes an optional id, or returns `None` if it does not fit.
 #[inline]
 fn pack_id(id: Option<u64>) -> Option<u32> {
     match id {
@@ -262,31 +262,31 @@ fn pack_ids(subject: Subject) -> Option<(u32, u64)> {
     if timer.is_some() && channel.is_some() {
         return None;
     }
-    let thing = pack_id(timer.or(channel))?;
-    Some((thing, u64::from(pack_id(task)?) | u64::from(pack_id(region)?) << 32))
+    let object = pack_id(timer.or(channel))?;
+    Some((object, u64::from(pack_id(task)?) | u64::from(pack_id(region)?) << 32))
 }
 
-/// A slot for an event that is kept elsewhere, at this place.
-pub(super) fn wide(stamp: u64, place: usize) -> Slot {
-    [stamp | WIDE << CODE_SHIFT, 0, 0, place as u64]
+/// Returns the slot for the unencoded event at index `wide_index`.
+pub(super) fn wide(stamp: u64, wide_index: usize) -> Slot {
+    [stamp | WIDE << CODE_SHIFT, 0, 0, wide_index as u64]
 }
 
-/// The stamp of a slot.
+/// Returns the stamp of a slot.
 pub(super) fn stamp(slot: &Slot) -> u64 {
     slot[0] & !(u64::MAX << CODE_SHIFT)
 }
 
-/// The time of a slot.
+/// Returns the time of a slot.
 pub(super) fn time(slot: &Slot) -> u64 {
     stamp(slot) - (slot[1] & u64::from(u32::MAX))
 }
 
-/// The place of an event that is kept elsewhere.
-pub(super) fn place(slot: &mut Slot) -> Option<&mut u64> {
+/// Returns the index of the unencoded event, if the slot is [`WIDE`].
+pub(super) fn wide_index(slot: &mut Slot) -> Option<&mut u64> {
     (slot[0] >> CODE_SHIFT == WIDE).then_some(&mut slot[3])
 }
 
-/// How many events a slot is.
+/// Returns the number of events in a slot.
 #[cfg(all(test, not(loom)))]
 pub(super) fn events(slot: &Slot) -> u64 {
     count(slot[0] >> CODE_SHIFT, slot[3])
@@ -294,32 +294,33 @@ pub(super) fn events(slot: &Slot) -> u64 {
 
 #[inline]
 fn count(code: u64, fields: u64) -> u64 {
-    1 + u64::from(matches!(code, DISPATCHED | ENDED) && fields & STEPS != 0)
+    1 + u64::from(matches!(code, DISPATCHED | ENDED) && fields & HAS_STEP != 0)
 }
 
-/// Whether the slot tells of a decision.
+/// Whether the slot contains a decision.
 pub(super) fn is_dispatch(slot: &Slot) -> bool {
     slot[0] >> CODE_SHIFT == DISPATCHED
 }
 
-/// Reads the events of a slot that is not [`WIDE`]. What decisions add up to is left open.
+/// Decodes the events of a slot that is not [`WIDE`]. The position of a decision in the chain is
+/// left at zero.
 pub(super) fn read(slot: &Slot, mut each: impl FnMut(Subject, EventKind)) {
     let code = slot[0] >> CODE_SHIFT;
     let fields = slot[3];
     let timed = matches!(code, ARMED | FIRED | DISARMED);
-    let thing = unpack_id(slot[1] >> 32);
+    let object = unpack_id(slot[1] >> 32);
     let subject = Subject {
         task: unpack_id(slot[2] & u64::from(u32::MAX)),
         region: unpack_id(slot[2] >> 32),
-        timer: thing.filter(|_| timed),
-        channel: thing.filter(|_| !timed && code < SOCKET_OPENED),
+        timer: object.filter(|_| timed),
+        channel: object.filter(|_| !timed && code < SOCKET_OPENED),
     };
-    let socket = thing.unwrap_or(0);
+    let socket = object.unwrap_or(0);
     let mut each = |kind| each(subject, kind);
     let byte = |at: u32| (fields >> at & 0xff) as usize;
     let moved = || {
         let state = |at: u32| TaskState::ALL[(fields >> at & 7) as usize];
-        (fields & STEPS != 0).then(|| EventKind::TaskMoved { from: state(1), to: state(4) })
+        (fields & HAS_STEP != 0).then(|| EventKind::TaskMoved { from: state(1), to: state(4) })
     };
     match code {
         SPAWNED => each(EventKind::TaskSpawned { priority: fields as u8, finalizer: byte(8) != 0 }),

@@ -1,6 +1,6 @@
-//! What is recorded by whoever makes the step: the events of tasks, timers and everything else.
+//! Recording: the events of tasks, timers and all other objects.
 //!
-//! Each has a quick way, in a few lines that are inlined, and a slow one that writes the same.
+//! Each has an inlined fast path, and a slow path that writes the same record.
 
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
@@ -10,42 +10,43 @@ use super::slot::{self, PackedEvent};
 use super::thread_writer::ThreadWriter;
 use super::{Clock, Dispatch, Recorder, Stamp};
 
-/// The word of a task before or after a step: it has the state, and the mark of who recorded the
-/// last event of the task.
+/// The word of a task before or after a step. It holds the task's state, and the mark of the thread
+/// that recorded the task's last event.
 pub trait Signed: Copy {
-    /// The state.
+    /// Returns the state.
     fn state(self) -> TaskState;
 
     /// Whether the state is `Running`.
     fn is_running(self) -> bool;
 
-    /// Whether the task runs or has yet to, and nothing but this step is to be recorded with it.
+    /// Whether the task is `Created` or `Running` and the step is its only event (in particular,
+    /// the task is not cancelled).
     fn is_plain(self) -> bool;
 
-    /// Who recorded the last event.
+    /// Returns the mark of the thread that recorded the last event.
     fn mark(self) -> u16;
 
-    /// The same with another mark.
+    /// Returns the word with another mark.
     fn with_mark(self, mark: u16) -> Self;
 }
 
-/// A step that a task makes by itself, without a lock: it is signed in the instruction that makes
-/// it, so that the record has the events of a task in the order of its steps, whoever makes them.
+/// A step that a task makes without a lock. It is signed by the instruction that makes it, so the
+/// record has a task's events in the order of its steps, on whichever threads these are made.
 ///
 /// # Safety
-/// Neither [`make`](Step::make) nor the methods of the word record anything, other than by what
-/// `make` is given, or run code that might.
+/// Neither [`make`](Step::make) nor the methods of the word may record anything, except through the
+/// closure that is passed to `make`, or run code that might.
 pub unsafe trait Step {
     /// The task's word.
     type Word: Signed;
-    /// What comes of the step.
+    /// The result of the step.
     type Made;
 
-    /// The numbers of the task and of its region.
+    /// Returns the ids of the task and of its region.
     fn ids(&self) -> (u64, u64);
 
-    /// Makes the step. `sign` is given the word before and after, and answers the latter with the
-    /// mark of who records it, or nothing: then the step is not made. It is asked again if the word
+    /// Makes the step. `sign` receives the word before and after it, and returns the latter with
+    /// the recording thread's mark, or `None` to prevent the step. It is called again if the word
     /// has changed meanwhile.
     fn make(
         &self,
@@ -54,101 +55,101 @@ pub unsafe trait Step {
 }
 
 impl Recorder {
-    /// The calling thread has nothing to poll: what it records before the next dispatch is at a
-    /// time of its own.
+    /// The calling thread has nothing to poll. It reads the clock for each event that it records
+    /// before its next dispatch.
     pub fn rest(&self) {
         self.with(ThreadWriter::rest);
     }
 
-    /// Records an event of a thing whose lock the caller has.
+    /// Records an event of an object. The caller holds the object's lock.
     #[inline]
-    pub fn note<C: Clock>(&self, clock: &C, thing: &Stamp, subject: Subject, kind: EventKind) {
-        // Where the kind is known, so is most of what is to be told of it.
+    pub fn note<C: Clock>(&self, clock: &C, object: &Stamp, subject: Subject, kind: EventKind) {
+        // Inlined: where the kind is a constant, most of the packing is done at compile time.
         match PackedEvent::new(subject, kind) {
-            Some(told) if self.write_told(clock, thing, &told) => {}
-            told => self.write_slowly(clock, thing, told.is_some(), &(subject, kind)),
+            Some(packed) if self.write_packed(clock, object, &packed) => {}
+            packed => self.write_slow(clock, object, packed.is_some(), &(subject, kind)),
         }
     }
 
-    /// Gives an event its stamp, and writes it down if there is room for few words.
+    /// Stamps a packed event and writes it, if there is room.
     #[inline(never)]
-    fn write_told<C: Clock>(&self, clock: &C, thing: &Stamp, told: &PackedEvent) -> bool {
-        self.with(|here| {
-            here.look(clock);
-            here.stamp_of(thing);
-            here.write_told(self, told)
+    fn write_packed<C: Clock>(&self, clock: &C, object: &Stamp, packed: &PackedEvent) -> bool {
+        self.with(|writer| {
+            writer.refresh_time(clock);
+            writer.stamp_of(object);
+            writer.write_packed(self, packed)
         })
     }
 
-    /// Writes an event down that is not told in few words; it may have its stamp.
+    /// Writes an event that cannot be packed or did not fit; `stamped` if it has its stamp already.
     #[cold]
     #[inline(never)]
-    fn write_slowly<C: Clock>(
+    fn write_slow<C: Clock>(
         &self,
         clock: &C,
-        thing: &Stamp,
+        object: &Stamp,
         stamped: bool,
         (subject, kind): &(Subject, EventKind),
     ) {
-        self.with(|here| {
+        self.with(|writer| {
             if !stamped {
-                here.look(clock);
-                here.stamp_of(thing);
+                writer.refresh_time(clock);
+                writer.stamp_of(object);
             }
-            here.write_slowly(self, *subject, [Some(*kind), None]);
+            writer.write_slow(self, *subject, [Some(*kind), None]);
         });
     }
 
-    /// Records that a task was spawned, in a region whose lock the caller has. `mark` is that in
-    /// the task's word, and `sign` leaves another one there.
+    /// Records that a task was spawned in a region whose lock the caller holds. `mark` is the one
+    /// in the task's word; `sign` replaces it.
     #[inline(always)]
     pub fn spawned<C: Clock>(
         &self,
         clock: &C,
-        thing: &Stamp,
+        object: &Stamp,
         ids: (u64, u64),
         (priority, finalizer): (u8, bool),
         mark: u16,
         sign: impl FnOnce(u16),
     ) {
         let fields = slot::pack_spawned(priority, finalizer);
-        let written = self.quickly(|here| {
-            if mark != here.mark() {
+        let written = self.with_fast(|writer| {
+            if mark != writer.mark() {
                 return None;
             }
-            here.stamp_of(thing);
-            here.draft(slot::SPAWNED, ids, fields)?;
-            here.keep(1);
+            writer.stamp_of(object);
+            writer.draft(slot::SPAWNED, ids, fields)?;
+            writer.commit(1);
             Some(())
         });
         if written.is_none() {
-            self.spawned_slowly(clock, thing, ids, (priority, finalizer), sign);
+            self.spawned_slow(clock, object, ids, (priority, finalizer), sign);
         }
     }
 
     #[inline(never)]
-    fn spawned_slowly<C: Clock>(
+    fn spawned_slow<C: Clock>(
         &self,
         clock: &C,
-        thing: &Stamp,
+        object: &Stamp,
         (id, region): (u64, u64),
         (priority, finalizer): (u8, bool),
         sign: impl FnOnce(u16),
     ) {
-        self.with(|here| {
-            // As a rule it has had that mark since it was made. Nobody else knows the task, so that
-            // nothing else is recorded of it.
-            sign(here.mark());
-            here.look(clock);
-            here.stamp_of(thing);
-            let told = PackedEvent::spawned(id, region, priority, finalizer);
+        self.with(|writer| {
+            // Usually the task already has this mark since its creation. No other thread knows the
+            // task yet, so there are no other events of it.
+            sign(writer.mark());
+            writer.refresh_time(clock);
+            writer.stamp_of(object);
+            let packed = PackedEvent::spawned(id, region, priority, finalizer);
             let kind = EventKind::TaskSpawned { priority, finalizer };
-            here.write(self, told, subject((id, region)), [Some(kind), None]);
+            writer.write(self, packed, subject((id, region)), [Some(kind), None]);
         });
     }
 
-    /// Records an event of a timer, under the lock of timers. `owner`: the task and the region it
-    /// is of, each one higher, or else 0.
+    /// Records an event of a timer, under the lock of the timers. `owner` has the ids of the
+    /// timer's task and region, each plus one, or 0 for none.
     #[inline(always)]
     pub fn timer<C: Clock>(
         &self,
@@ -159,11 +160,11 @@ impl Recorder {
         kind: EventKind,
     ) {
         if !self.write_timer(timers, owner, timer, slot::of_timer(kind)) {
-            self.timer_slowly(clock, timers, owner, timer, &kind);
+            self.timer_slow(clock, timers, owner, timer, &kind);
         }
     }
 
-    /// Records an event of a timer if that is done in a few lines.
+    /// Records an event of a timer on the fast path. Returns false if that is not possible.
     #[inline(never)]
     fn write_timer(
         &self,
@@ -172,15 +173,15 @@ impl Recorder {
         timer: u64,
         (code, fields): (u64, u64),
     ) -> bool {
-        let written = self.quickly(|here| {
-            here.stamp_of(timers);
-            here.tell_of(code, owner, timer, fields)
+        let written = self.with_fast(|writer| {
+            writer.stamp_of(timers);
+            writer.write_object_event(code, owner, timer, fields)
         });
         written.is_some()
     }
 
     #[inline(never)]
-    fn timer_slowly<C: Clock>(
+    fn timer_slow<C: Clock>(
         &self,
         clock: &C,
         timers: &Stamp,
@@ -194,50 +195,51 @@ impl Recorder {
         self.note(clock, timers, subject, *kind);
     }
 
-    /// What is recorded of a thing later comes after what this thread has recorded, and the other
-    /// way round. The caller has the thing's lock.
+    /// Orders later events of the object after those of this thread, and later events of this
+    /// thread after those of the object. The caller holds the object's lock.
     #[inline]
-    pub fn touch(&self, thing: &Stamp) {
-        self.with(|here| {
-            here.see(thing);
-            here.show(thing);
+    pub fn touch(&self, object: &Stamp) {
+        self.with(|writer| {
+            writer.see(object);
+            writer.store_to(object);
         });
     }
 
-    /// What is recorded of a thing later comes after what was recorded under these marks. The
-    /// caller has the thing's lock.
+    /// Orders later events of the object after those recorded under `marks`. The caller holds the
+    /// object's lock.
     #[inline]
-    pub fn touch_after(&self, thing: &Stamp, marks: impl Iterator<Item = u16>) {
-        self.with(|here| {
-            marks.for_each(|mark| here.see_mark(self, mark));
-            thing.raise(here.clock());
+    pub fn touch_after(&self, object: &Stamp, marks: impl Iterator<Item = u16>) {
+        self.with(|writer| {
+            marks.for_each(|mark| writer.see_mark(self, mark));
+            object.raise(writer.clock());
         });
     }
 
-    /// What this thread records comes after what was recorded of a thing.
+    /// Orders later events of this thread after those of the object.
     #[inline]
-    pub fn see(&self, thing: &Stamp) {
-        self.with(|here| here.see(thing));
+    pub fn see(&self, object: &Stamp) {
+        self.with(|writer| writer.see(object));
     }
 
-    /// The last stamp of the calling thread.
+    /// Returns the last stamp of the calling thread.
     pub fn clock(&self) -> u64 {
-        self.with(|here| here.clock())
+        self.with(|writer| writer.clock())
     }
 
-    /// The mark of the calling thread, for who may have [seen](Recorder::see_mark) another without
-    /// recording anything: what comes after this one comes after that one too.
+    /// Returns the mark of the calling thread. Use this instead of `mark` if the thread may have
+    /// [seen](Recorder::see_mark) another mark without recording anything: events that follow the
+    /// returned mark then also follow those that the thread has seen.
     pub fn mark_of_seen(&self) -> u16 {
-        self.with(|here| here.mark_of_seen())
+        self.with(|writer| writer.mark_of_seen())
     }
 
-    /// What this thread records comes after what was recorded by who left this mark.
+    /// Orders later events of this thread after those recorded under `mark`.
     pub fn see_mark(&self, mark: u16) {
-        self.with(|here| here.see_mark(self, mark));
+        self.with(|writer| writer.see_mark(self, mark));
     }
 
-    /// Begins a poll, on the record. `None` if the task is not to be polled, or the lock of its
-    /// cancel is needed for it; then nothing has happened.
+    /// Begins and records a poll. Returns `None`, without any effect, if the task is not to be
+    /// polled or the lock of its cancellation is needed.
     #[inline(always)]
     pub fn begin<C: Clock, S: Step>(
         &self,
@@ -245,44 +247,46 @@ impl Recorder {
         task: &S,
         dispatch: &Dispatch,
     ) -> Option<S::Made> {
-        let begun = self.quickly(|here| {
-            here.goes_on()?;
-            here.begin(self, task, dispatch)
+        let begun = self.with_fast(|writer| {
+            writer.count_poll()?;
+            writer.begin(self, task, dispatch)
         });
-        begun.or_else(|| self.begin_slowly(clock, task, dispatch))
+        begun.or_else(|| self.begin_slow(clock, task, dispatch))
     }
 
     #[inline(never)]
-    fn begin_slowly<C: Clock, S: Step>(
+    fn begin_slow<C: Clock, S: Step>(
         &self,
         clock: &C,
         task: &S,
         dispatch: &Dispatch,
     ) -> Option<S::Made> {
-        // Hosts may do anything to tell the time: not while a place is lent.
-        let looked = self.with(|here| here.look_if_due(self, clock));
-        let begun = |here: &mut ThreadWriter| looked.then(|| here.begin(self, task, dispatch))?;
-        if let Some(made) = self.quickly(begun) {
+        // A host's clock may run any code, so it is not called while the writer is in use.
+        let looked = self.with(|writer| writer.read_clock_if_due(self, clock));
+        let begun =
+            |writer: &mut ThreadWriter| looked.then(|| writer.begin(self, task, dispatch))?;
+        if let Some(made) = self.with_fast(begun) {
             return Some(made);
         }
-        self.with(|here| {
-            here.begin_poll(self, clock);
+        self.with(|writer| {
+            writer.begin_poll(self, clock);
             let mut from = TaskState::Created;
             let mut to = TaskState::Created;
             let made = task.make(|before, after| {
                 from = before.state();
                 to = after.state();
-                before.is_plain().then(|| here.sign(self, before, after))
+                before.is_plain().then(|| writer.sign(self, before, after))
             })?;
             let (id, region) = task.ids();
-            let told = PackedEvent::dispatched(id, region, dispatch, from, to);
+            let packed = PackedEvent::dispatched(id, region, dispatch, from, to);
             let kinds = [Some(EventKind::from(*dispatch)), moved(from, to)];
-            here.write(self, told, subject((id, region)), kinds);
+            writer.write(self, packed, subject((id, region)), kinds);
             Some(made)
         })
     }
 
-    /// Completes a task, on the record, as [`begin`](Recorder::begin): also the stamp.
+    /// Completes and records the end of a task, like [`begin`](Recorder::begin). Also returns the
+    /// stamp.
     #[inline(always)]
     pub fn end<C: Clock, S: Step>(
         &self,
@@ -290,30 +294,30 @@ impl Recorder {
         task: &S,
         outcome: Severity,
     ) -> Option<(S::Made, u64)> {
-        let ended = self.quickly(|here| here.end(self, task, outcome));
-        ended.or_else(|| self.end_slowly(clock, task, outcome))
+        let ended = self.with_fast(|writer| writer.end(self, task, outcome));
+        ended.or_else(|| self.end_slow(clock, task, outcome))
     }
 
     #[inline(never)]
-    fn end_slowly<C: Clock, S: Step>(
+    fn end_slow<C: Clock, S: Step>(
         &self,
         clock: &C,
         task: &S,
         outcome: Severity,
     ) -> Option<(S::Made, u64)> {
-        self.with(|here| {
-            here.look(clock);
+        self.with(|writer| {
+            writer.refresh_time(clock);
             let mut from = TaskState::Created;
             let made = task.make(|before, after| {
                 from = before.state();
-                before.is_plain().then(|| here.sign(self, before, after))
+                before.is_plain().then(|| writer.sign(self, before, after))
             })?;
             let (id, region) = task.ids();
             let to = TaskState::Completed;
-            let told = PackedEvent::ended(id, region, outcome, from, to);
+            let packed = PackedEvent::ended(id, region, outcome, from, to);
             let kinds = [moved(from, to), Some(EventKind::TaskEnded { outcome })];
-            here.write(self, told, subject((id, region)), kinds);
-            Some((made, here.clock()))
+            writer.write(self, packed, subject((id, region)), kinds);
+            Some((made, writer.clock()))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Slots, buffers, and the order of what several threads record.
+//! Tests of slots, buffers, and the order of events from several threads.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::slot::{self, PackedEvent};
 use super::*;
 use crate::prim::{Mutex, lock_unseen};
 
-/// A clock on which it is later at every look, or always the same time.
+/// A clock that advances at every read, or never.
 struct Ticks {
     passes: bool,
     now: AtomicU64,
@@ -29,7 +29,7 @@ impl Clock for Ticks {
     }
 }
 
-/// What records: a runtime without tasks.
+/// A recorder with its clock, in wide_index of a runtime.
 struct Core {
     recorder: Recorder,
     host: Ticks,
@@ -40,14 +40,14 @@ impl Core {
         self.note_of(&Stamp::default(), subject, kind);
     }
 
-    fn note_of(&self, thing: &Stamp, subject: Subject, kind: EventKind) {
-        self.recorder.note(&self.host, thing, subject, kind);
+    fn note_of(&self, object: &Stamp, subject: Subject, kind: EventKind) {
+        self.recorder.note(&self.host, object, subject, kind);
     }
 }
 
 fn core(passes: bool, capacity: usize, when_full: WhenFull) -> Arc<Core> {
     let recorder = Recording::new(capacity, when_full).recorder(passes);
-    // It was looked at once before.
+    // As if it had been read once before.
     let now = AtomicU64::new(u64::from(passes) * 7);
     Arc::new(Core { recorder, host: Ticks { passes, now } })
 }
@@ -104,16 +104,16 @@ fn kinds() -> Vec<EventKind> {
 }
 
 #[test]
-fn what_is_told_in_few_words_is_read_as_it_was() {
+fn packed_events_are_read_back_unchanged() {
     for kind in kinds() {
         let timed = matches!(kind.code(), 40..50);
-        let thing = Some(5);
+        let object = Some(5);
         for subject in [
             Subject::default(),
             task(7),
             Subject {
-                timer: thing.filter(|_| timed),
-                channel: thing.filter(|_| !timed && kind.code() < 80),
+                timer: object.filter(|_| timed),
+                channel: object.filter(|_| !timed && kind.code() < 80),
                 ..task(0)
             },
         ] {
@@ -130,7 +130,7 @@ fn what_is_told_in_few_words_is_read_as_it_was() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_told_in_few_words() {
+fn events_that_do_not_fit_are_not_packed() {
     let sent = EventKind::Sent { permit: None };
     assert!(PackedEvent::new(task(u64::from(u32::MAX)), sent).is_none());
     assert!(
@@ -143,9 +143,9 @@ fn what_does_not_fit_is_not_told_in_few_words() {
     assert!(PackedEvent::new(at_a_channel, closed(1)).is_none());
     let large = EventKind::IoDone { socket: 1, op: IoOp::Read, bytes: 1 << 56 };
     assert!(PackedEvent::new(task(1), large).is_none());
-    let told = PackedEvent::new(task(1), sent).unwrap();
-    assert!(told.at(5, 6).is_none(), "a time that is later than its stamp");
-    assert!(told.at(1 << 40, 0).is_none(), "one that is too much earlier");
+    let packed = PackedEvent::new(task(1), sent).unwrap();
+    assert!(packed.at(5, 6).is_none(), "a time that is time_word than its stamp");
+    assert!(packed.at(1 << 40, 0).is_none(), "one that is too much earlier");
     assert!(Dispatch::new(1, Lane::Ready, 1 << 16, 1).packed.is_none());
 }
 
@@ -154,9 +154,9 @@ fn two_events_in_a_slot_are_read_as_two() {
     let from = TaskState::Created;
     let to = TaskState::Running;
     let dispatch = Dispatch::new(3, Lane::Cancel, 65_535, 16).fallback(true);
-    let read = |told: Option<PackedEvent>| {
+    let read = |packed: Option<PackedEvent>| {
         let mut read = Vec::new();
-        let slot = told.unwrap().at(1, 1).unwrap();
+        let slot = packed.unwrap().at(1, 1).unwrap();
         slot::read(&slot, |subject, kind| read.push((subject, kind)));
         assert_eq!(slot::events(&slot), read.len() as u64);
         read
@@ -169,29 +169,29 @@ fn two_events_in_a_slot_are_read_as_two() {
     assert_eq!(read(PackedEvent::ended(4, 1, Severity::Err, from, to)), [moved, ended]);
 }
 
-/// The words that a chunk would have after these, each at its stamp and time, and how many of them
-/// are slots.
-fn written(told: &[(PackedEvent, u64, u64)]) -> (Vec<u64>, usize) {
-    written_by(told, false)
+/// Returns the words that a chunk would contain after these events, each with its stamp and time,
+/// and how many of the events needed a slot.
+fn written(packed: &[(PackedEvent, u64, u64)]) -> (Vec<u64>, usize) {
+    written_by(packed, false)
 }
 
-/// The same by a worker, which has words for the time, or by others.
-fn written_by(told: &[(PackedEvent, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
+/// Like [`written`]. A `worker` uses time words, other threads do not.
+fn written_by(packed: &[(PackedEvent, u64, u64)], worker: bool) -> (Vec<u64>, usize) {
     let mut context = Context::NONE;
     let mut time = 0;
     let mut slots = 0;
     let mut words = Vec::new();
-    for (told, stamp, now) in told {
+    for (packed, stamp, now) in packed {
         if std::mem::replace(&mut time, *now) != *now {
-            let known = worker && context.is_known();
-            context.is_over();
-            words.extend(known.then(|| context.later(*stamp, *now)).flatten());
+            let known = worker && context.is_valid();
+            context.invalidate();
+            words.extend(known.then(|| context.time_word(*stamp, *now)).flatten());
         }
-        match context.brief(told, *stamp) {
+        match context.brief(packed, *stamp) {
             Some((word, tail)) => words.extend([word].into_iter().chain(tail)),
             None => {
-                let slot = told.at(*stamp, *now).unwrap();
-                context.wrote(&slot);
+                let slot = packed.at(*stamp, *now).unwrap();
+                context.observe_slot(&slot);
                 words.extend(slot);
                 slots += 1;
             }
@@ -207,7 +207,7 @@ fn read(words: &[u64]) -> Vec<slot::Slot> {
 }
 
 #[test]
-fn what_is_brief_is_read_as_the_slot_it_stands_for() {
+fn short_forms_are_read_back_as_their_slots() {
     let steps = [0, 1, 1, 2, 40, 1 << 14, 1 << 15, 1 << 16, 1 << 31, 1 << 33];
     let dispatches = [0, 1].map(|worker| Dispatch::new(worker, Lane::Ready, 0, 16));
     let [created, running] = [TaskState::Created, TaskState::Running];
@@ -218,15 +218,15 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
         let task = n as u64 % 3;
         let region = n as u64 / 2 % 7;
         let timed = matches!(kind.code(), 40..50);
-        let thing = Some(5).filter(|_| matches!(kind.code(), 40..80) && n % 2 == 0);
+        let object = Some(5).filter(|_| matches!(kind.code(), 40..80) && n % 2 == 0);
         let subject = Subject {
             task: Some(task).filter(|task| *task < 2),
             region: Some(region).filter(|region| *region < 6),
-            timer: thing.filter(|_| timed),
-            channel: thing.filter(|_| !timed),
+            timer: object.filter(|_| timed),
+            channel: object.filter(|_| !timed),
         };
         let dispatch = &dispatches[n / 5 % 2];
-        for told in [
+        for packed in [
             PackedEvent::new(subject, kind),
             PackedEvent::dispatched(task, region, dispatch, created, running),
             PackedEvent::dispatched(task, region, dispatch, running, running),
@@ -236,10 +236,10 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
             if all.len() % 4 == 0 || stamp - now >= 1 << 32 {
                 now = stamp;
             }
-            all.push((told.unwrap(), stamp, now));
+            all.push((packed.unwrap(), stamp, now));
         }
     }
-    let expected = all.iter().map(|(told, stamp, now)| told.at(*stamp, *now).unwrap());
+    let expected = all.iter().map(|(packed, stamp, now)| packed.at(*stamp, *now).unwrap());
     let expected: Vec<_> = expected.collect();
     let dispatches = expected.iter().filter(|slot| slot::is_dispatch(slot)).count();
     let mut most = all.len();
@@ -253,43 +253,43 @@ fn what_is_brief_is_read_as_the_slot_it_stands_for() {
 }
 
 #[test]
-fn a_word_says_how_late_it_is() {
-    let told = |task| PackedEvent::spawned(task, 1, 1, false).unwrap();
+fn a_time_word_sets_the_time_and_base_stamp() {
+    let packed = |task| PackedEvent::spawned(task, 1, 1, false).unwrap();
     let after = |stamp, time| {
         let mut context = Context::NONE;
-        context.wrote(&told(1).at(1000, 900).unwrap());
-        assert!(context.is_known());
-        context.is_over();
-        assert!(!context.is_known());
-        context.later(stamp, time).map(|word| (word, context))
+        context.observe_slot(&packed(1).at(1000, 900).unwrap());
+        assert!(context.is_valid());
+        context.invalidate();
+        assert!(!context.is_valid());
+        context.time_word(stamp, time).map(|word| (word, context))
     };
     let (word, context) = after(1200, 1100).unwrap();
-    let (next, None) = context.brief(&told(2), 1205).unwrap() else { panic!("two words") };
-    let slots = [told(1).at(1000, 900), told(2).at(1205, 1100)].map(Option::unwrap);
+    let (next, None) = context.brief(&packed(2), 1205).unwrap() else { panic!("two words") };
+    let slots = [packed(1).at(1000, 900), packed(2).at(1205, 1100)].map(Option::unwrap);
     let words: Vec<u64> = slots[0].into_iter().chain([word, next]).collect();
     assert_eq!(read(&words), slots);
-    assert!(context.brief(&told(2), 1200 + (1 << 15)).is_none(), "a stamp");
-    assert!(after(1200, 1201).is_none(), "a time that is later than its stamp");
+    assert!(context.brief(&packed(2), 1200 + (1 << 15)).is_none(), "a stamp");
+    assert!(after(1200, 1201).is_none(), "a time that is time_word than its stamp");
     assert!(after(999, 950).is_none() && after(1000, 899).is_none(), "no going back");
     assert!(after(1000 + (1 << 28), 1000).is_none(), "too far");
     assert!(after(1000 + (1 << 28), 900 + (1 << 28)).is_none(), "too far");
 }
 
 #[test]
-fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
+fn timer_events_do_not_evict_the_region_of_their_task() {
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
     let [from, to, end] = [TaskState::Created, TaskState::Running, TaskState::Completed];
     for region in 0..8 {
         let mut all = Vec::new();
         for task in 0..10 {
             let timer = Subject { task: Some(task), timer: Some(task), ..Subject::default() };
-            let told = [
+            let packed = [
                 PackedEvent::dispatched(task, region, &dispatch, from, to),
                 PackedEvent::new(timer, EventKind::TimerArmed { deadline: 1000 }),
                 PackedEvent::new(timer, EventKind::TimerCancelled {}),
                 PackedEvent::ended(task, region, Severity::Ok, to, end),
             ];
-            all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
+            all.extend(packed.map(|packed| (packed.unwrap(), 100 + all.len() as u64, 90)));
         }
         let (words, slots) = written(&all);
         assert_eq!((words.len(), slots), (60 + 3, 1), "region {region}");
@@ -297,7 +297,7 @@ fn a_task_s_timer_leaves_the_place_of_its_region_alone() {
 }
 
 #[test]
-fn what_a_mark_shows_is_no_earlier_than_what_was_recorded_under_it() {
+fn a_mark_shows_a_stamp_no_earlier_than_its_events() {
     let core = core(true, 1 << 20, WhenFull::Refuse);
     core.note(Subject::default(), EventKind::SoftStop {});
     for count in 1..100 {
@@ -314,53 +314,53 @@ fn what_a_mark_shows_is_no_earlier_than_what_was_recorded_under_it() {
 }
 
 #[test]
-fn a_task_that_comes_and_goes_is_three_words() {
+fn a_short_task_takes_three_words() {
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
     let [from, to, end] = [TaskState::Created, TaskState::Running, TaskState::Completed];
     let mut all = Vec::new();
     for task in 0..10 {
-        let told = [
+        let packed = [
             PackedEvent::spawned(task, 3, 128, false),
             PackedEvent::dispatched(task, 3, &dispatch, from, to),
             PackedEvent::ended(task, 3, Severity::Ok, to, end),
         ];
-        all.extend(told.map(|told| (told.unwrap(), 100 + all.len() as u64, 90)));
+        all.extend(packed.map(|packed| (packed.unwrap(), 100 + all.len() as u64, 90)));
     }
     let (words, slots) = written(&all);
-    // The first of its region, and the first dispatch.
+    // The first event of the region, and the first dispatch.
     assert_eq!((words.len(), slots), (30 + 2 * 3, 2));
 }
 
 #[test]
-fn what_is_too_far_from_what_was_before_is_not_brief() {
-    let told = |task, region| PackedEvent::spawned(task, region, 1, false).unwrap();
+fn large_differences_need_a_slot() {
+    let packed = |task, region| PackedEvent::spawned(task, region, 1, false).unwrap();
     let mut context = Context::NONE;
-    assert!(context.brief(&told(1, 1), 0).is_none(), "nothing was before");
-    context.wrote(&told(1, 1).at(1000, 900).unwrap());
-    assert!(context.brief(&told(2, 1), 1000).is_some());
-    assert!(context.brief(&told(2, 1), 999 + (1 << 15)).is_some());
-    assert!(context.brief(&told(2, 1), 1000 + (1 << 15)).is_none(), "a stamp");
-    assert!(context.brief(&told(2, 5), 1001).is_none(), "a region");
+    assert!(context.brief(&packed(1, 1), 0).is_none(), "no previous slot");
+    context.observe_slot(&packed(1, 1).at(1000, 900).unwrap());
+    assert!(context.brief(&packed(2, 1), 1000).is_some());
+    assert!(context.brief(&packed(2, 1), 999 + (1 << 15)).is_some());
+    assert!(context.brief(&packed(2, 1), 1000 + (1 << 15)).is_none(), "a stamp");
+    assert!(context.brief(&packed(2, 5), 1001).is_none(), "a region");
     let running = TaskState::Running;
     let dispatch = Dispatch::new(0, Lane::Ready, 0, 16);
     let dispatched = PackedEvent::dispatched(2, 1, &dispatch, running, running).unwrap();
     assert!(context.brief(&dispatched, 1001).is_none(), "the first dispatch");
-    context.wrote(&dispatched.at(1001, 900).unwrap());
+    context.observe_slot(&dispatched.at(1001, 900).unwrap());
     assert!(context.brief(&dispatched, 1002).is_some());
     let other = Dispatch::new(1, Lane::Ready, 0, 16);
     let dispatched = PackedEvent::dispatched(2, 1, &other, running, running).unwrap();
     assert!(context.brief(&dispatched, 1002).is_none(), "another worker's");
     let late = PackedEvent::new(task(1), EventKind::TimerFired { deadline: 1 << 50 }).unwrap();
     assert!(context.brief(&late, 1002).is_none(), "a deadline");
-    context.is_over();
-    assert!(context.brief(&told(2, 1), 1002).is_none(), "another time");
-    // Where the stamp is ahead of the time by nearly all that a slot has room for.
-    context.wrote(&told(1, 1).at(1 << 32, 1).unwrap());
-    assert!(context.brief(&told(2, 1), 1 << 32).is_some());
-    assert!(context.brief(&told(2, 1), (1 << 32) + 1).is_none(), "the time");
+    context.invalidate();
+    assert!(context.brief(&packed(2, 1), 1002).is_none(), "another time");
+    // The stamp is ahead of the time by nearly the maximum that a slot can hold.
+    context.observe_slot(&packed(1, 1).at(1 << 32, 1).unwrap());
+    assert!(context.brief(&packed(2, 1), 1 << 32).is_some());
+    assert!(context.brief(&packed(2, 1), (1 << 32) + 1).is_none(), "the time");
 }
 
-/// Some of each sort: in few words, as they are, and with a number that is too large.
+/// Returns events of each sort: packed, unencoded, and with an id too large for packing.
 fn some_events(count: u64) -> impl Iterator<Item = (Subject, EventKind)> {
     (0..count).map(|n| match n % 4 {
         0 => (task(n), EventKind::TaskSpawned { priority: 1, finalizer: false }),
@@ -371,7 +371,7 @@ fn some_events(count: u64) -> impl Iterator<Item = (Subject, EventKind)> {
 }
 
 #[test]
-fn one_thread_records_what_the_kernels_journal_does() {
+fn one_thread_records_the_same_as_the_kernel_journal() {
     for when_full in [WhenFull::Overwrite, WhenFull::Refuse] {
         for (capacity, count) in [(4, 3), (4, 5), (10, 1000), (3000, 2999), (3000, 9000)] {
             let core = core(false, capacity, when_full);
@@ -396,7 +396,7 @@ fn one_thread_records_what_the_kernels_journal_does() {
 }
 
 #[test]
-fn a_time_beyond_all_stamps_is_kept() {
+fn a_time_beyond_all_stamps_is_recorded() {
     let host = Ticks { passes: false, now: AtomicU64::new(u64::MAX - 1) };
     let recorder = Recording::new(9, WhenFull::Refuse).recorder(false);
     let core = Core { recorder, host };
@@ -406,20 +406,21 @@ fn a_time_beyond_all_stamps_is_kept() {
     assert!(events.iter().all(|event| event.time == Time::from_nanos(u64::MAX - 1)));
 }
 
-/// Threads take turns at a thing; each event names its turn.
+/// Threads take turns at an object with a lock; each event names its turn.
 fn turns(core: &Core, threads: u64, rounds: u64) -> Vec<Event> {
-    let thing = Mutex::new((0, Stamp::default()));
+    let object = Mutex::new((0, Stamp::default()));
     std::thread::scope(|s| {
         for thread in 0..threads {
-            let thing = &thing;
+            let object = &object;
             s.spawn(move || {
                 for _ in 0..rounds {
-                    // What is only this thread's runs ahead of the thing's stamps.
+                    // Events without the object run this thread's clock ahead of the object's
+                    // stamps.
                     (0..thread).for_each(|_| core.note(Subject::default(), EventKind::SoftStop {}));
-                    let mut thing = lock_unseen(thing);
-                    let kind = EventKind::SendReserved { permit: thing.0 };
-                    core.note_of(&thing.1, Subject::default(), kind);
-                    thing.0 += 1;
+                    let mut object = lock_unseen(object);
+                    let kind = EventKind::SendReserved { permit: object.0 };
+                    core.note_of(&object.1, Subject::default(), kind);
+                    object.0 += 1;
                 }
             });
         }
@@ -428,7 +429,7 @@ fn turns(core: &Core, threads: u64, rounds: u64) -> Vec<Event> {
 }
 
 #[test]
-fn the_events_of_a_thing_are_in_the_order_of_its_lock() {
+fn events_of_an_object_are_in_the_order_of_its_lock() {
     for passes in [true, false] {
         let events = turns(&core(passes, 1 << 20, WhenFull::Refuse), 4, 2000);
         let permits = events.iter().filter_map(|event| match event.kind {
@@ -442,7 +443,7 @@ fn the_events_of_a_thing_are_in_the_order_of_its_lock() {
 }
 
 #[test]
-fn a_ring_of_several_threads_tells_what_it_lost() {
+fn a_ring_of_several_threads_counts_lost_events() {
     let core = core(true, 100, WhenFull::Overwrite);
     let events = turns(&core, 3, 5000);
     let recorded = core.recorder.read();
@@ -452,7 +453,7 @@ fn a_ring_of_several_threads_tells_what_it_lost() {
 }
 
 #[test]
-fn threads_that_come_and_go_share_buffers() {
+fn short_lived_threads_share_buffers() {
     let core = core(true, 1 << 20, WhenFull::Refuse);
     let record = |core: &Core| core.note(Subject::default(), EventKind::SoftStop {});
     for _ in 0..100 {
@@ -465,7 +466,7 @@ fn threads_that_come_and_go_share_buffers() {
 }
 
 #[test]
-fn a_thread_may_record_for_two_runtimes_in_turns() {
+fn a_thread_can_record_for_two_runtimes_alternately() {
     let cores = [(), ()].map(|()| core(false, 100, WhenFull::Refuse));
     for n in 0..20 {
         let kind = EventKind::SendReserved { permit: n };
@@ -482,22 +483,22 @@ fn a_thread_may_record_for_two_runtimes_in_turns() {
 }
 
 #[test]
-fn a_look_at_the_clock_lasts_while_polls_are_short() {
-    // Later by 7 at each look.
+fn the_clock_is_read_less_often_while_polls_are_short() {
+    // The time advances by 7 at each read.
     let core = core(true, 1 << 10, WhenFull::Refuse);
     let recorder = &core.recorder;
-    recorder.with(|here| {
+    recorder.with(|writer| {
         let mut begin = || {
-            here.begin_poll(recorder, &core.host);
-            here.time()
+            writer.begin_poll(recorder, &core.host);
+            writer.time()
         };
         let looks: Vec<u64> = (0..300).map(|_| begin()).collect();
         assert_eq!(looks[..8], [7, 7, 14, 14, 14, 14, 21, 21]);
-        // Twice as many polls each time, but not for ever.
+        // Twice as many polls between reads each time, up to a maximum.
         assert_eq!((&looks[6..14], &looks[126..254]), (&[21; 8][..], &[49; 128][..]));
         assert_eq!(looks[254..], [56; 46]);
-        here.rest();
-        here.begin_poll(recorder, &core.host);
-        assert!(here.time() > looks[299]);
+        writer.rest();
+        writer.begin_poll(recorder, &core.host);
+        assert!(writer.time() > looks[299]);
     });
 }

@@ -1,4 +1,4 @@
-//! A thread's place in a recorder.
+//! The writer of a thread: its position in a buffer, its Lamport clock and its idea of the time.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -14,39 +14,40 @@ use super::slot::{self, PackedEvent};
 use super::step::{Signed, Step};
 use super::{Clock, Dispatch, Stamp};
 
-/// Nanoseconds from one look at the clock to the next, while polls take about as long as before.
-const STALE: u64 = 16_000;
-/// Polls between two looks, at most.
-const POLLS_PER_LOOK: u32 = 128;
-/// How far ahead stamps are made known, so that who looks for them is not disturbed by each.
-const AHEAD: u64 = 32;
+/// The maximal age of the time in nanoseconds, provided that polls take about as long as before.
+const MAX_TIME_AGE: u64 = 16_000;
+/// The maximal number of polls between two clock reads.
+const MAX_POLLS_PER_READ: u32 = 128;
+/// How far ahead stamps are published, so that readers' caches are not invalidated by each stamp.
+const PUBLISH_AHEAD: u64 = 32;
 
-/// A thread that records.
+/// Appends the events of one thread to its buffer.
 pub(super) struct ThreadWriter {
-    /// Which one it records for.
+    /// The id of the recorder.
     pub(super) recorder: u64,
-    /// The same, while events are written quickly: not [outside](ThreadWriter::outside), and with a
-    /// mark of its own.
-    inside: u64,
+    /// The id of the recorder while the fast path is allowed, else 0. The fast path requires a
+    /// known time (not [`outside_poll`](ThreadWriter::outside_poll)) and an unshared mark.
+    fast_recorder: u64,
     buffer: Arc<Buffer>,
     chunk: Arc<Chunk>,
-    /// What is written in the chunk.
+    /// The number of words and events in the chunk; see [`Chunk`].
     filled: u64,
     context: Context,
     /// The last stamp.
     clock: u64,
-    /// Stamps up to here are known to others as given.
-    known: u64,
+    /// The published bound: other threads may assume that all stamps up to it are used.
+    published: u64,
     mark: u16,
-    /// The time when it was looked at last.
+    /// The time at the last clock read.
     now: u64,
-    /// Polls until it is looked at again.
+    /// The number of polls until the clock is read again.
     polls: u32,
-    per_look: u32,
-    /// No poll of a worker is under way, which would know the time, or there is no knowing it.
-    outside: bool,
-    /// The thread is about to end, and keeps no place.
-    pub(super) fleeting: bool,
+    polls_per_read: u32,
+    /// Whether the thread is outside a worker's poll, so that the clock has to be read for each
+    /// event.
+    outside_poll: bool,
+    /// Whether the thread is about to end, so that the writer is not kept.
+    pub(super) temporary: bool,
 }
 
 impl Drop for ThreadWriter {
@@ -56,125 +57,126 @@ impl Drop for ThreadWriter {
 }
 
 impl ThreadWriter {
-    /// The place of who writes to this buffer, alone.
+    /// Creates a writer. The caller owns `buffer` exclusively.
     pub(super) fn new(recorder: &Recorder, buffer: Arc<Buffer>) -> ThreadWriter {
         let chunk = buffer.last();
         let clock = buffer.clock.load(Relaxed);
         ThreadWriter {
             recorder: recorder.id,
-            inside: 0,
+            fast_recorder: 0,
             filled: chunk.filled(),
             context: Context::NONE,
             clock,
-            known: clock,
+            published: clock,
             mark: buffer.mark,
             chunk,
             buffer,
             now: 0,
             polls: 0,
-            per_look: 1,
-            outside: true,
-            fleeting: false,
+            polls_per_read: 1,
+            outside_poll: true,
+            temporary: false,
         }
     }
 
-    /// Whether it is a place in this recorder where events are written quickly.
+    /// Whether events for `recorder` may be written on the fast path.
     #[inline(always)]
     pub(super) fn knows(&self, recorder: &Recorder) -> bool {
-        self.inside == recorder.id
+        self.fast_recorder == recorder.id
     }
 
-    /// Looks at the clock, if the time may be another than it was.
+    /// Reads the clock if the time may have changed.
     #[inline]
-    pub(super) fn look<C: Clock>(&mut self, clock: &C) {
-        if self.outside {
-            self.is_now(clock.now().as_nanos());
+    pub(super) fn refresh_time<C: Clock>(&mut self, clock: &C) {
+        if self.outside_poll {
+            self.set_time(clock.now().as_nanos());
         }
     }
 
     #[inline]
-    fn is_now(&mut self, now: u64) {
+    fn set_time(&mut self, now: u64) {
         if now > self.now {
             self.now = now;
-            self.context.is_over();
-            // No stamp is less than the time, unless that is beyond all stamps.
+            self.context.invalidate();
+            // A stamp is at least the time, unless the time exceeds all stamps.
             if now < slot::MOST / 2 {
                 self.clock = self.clock.max(now.saturating_sub(1));
             }
         }
     }
 
-    /// A worker has chosen a task. It knows the time well enough while polls are short.
+    /// A worker is about to poll a task. Reads the clock, unless the time is recent enough.
     #[inline]
     pub(super) fn begin_poll<C: Clock>(&mut self, recorder: &Recorder, clock: &C) {
         if self.polls > 0 {
             self.polls -= 1;
         } else {
-            self.look_again(recorder, clock);
+            self.read_clock(recorder, clock);
         }
     }
 
-    /// The next poll begins, unless it is time to look at the clock.
+    /// Counts a poll. Returns `None` if the clock has to be read first.
     #[inline(always)]
-    pub(super) fn goes_on(&mut self) -> Option<()> {
+    pub(super) fn count_poll(&mut self) -> Option<()> {
         self.polls = self.polls.checked_sub(1)?;
         Some(())
     }
 
-    /// The next poll begins, if it is time to look at a clock that passes: whether it is.
-    pub(super) fn look_if_due<C: Clock>(&mut self, recorder: &Recorder, clock: &C) -> bool {
+    /// Counts a poll and reads the clock, if a clock that advances by itself has to be read.
+    /// Returns whether it did.
+    pub(super) fn read_clock_if_due<C: Clock>(&mut self, recorder: &Recorder, clock: &C) -> bool {
         let due = recorder.passes && self.polls == 0;
         if due {
-            self.look_again(recorder, clock);
+            self.read_clock(recorder, clock);
         }
         due
     }
 
     #[inline(never)]
-    fn look_again<C: Clock>(&mut self, recorder: &Recorder, clock: &C) {
+    fn read_clock<C: Clock>(&mut self, recorder: &Recorder, clock: &C) {
         let before = self.now;
-        let known = self.context.is_known();
-        self.is_now(clock.now().as_nanos());
+        let valid = self.context.is_valid();
+        self.set_time(clock.now().as_nanos());
         if !recorder.passes {
             return;
         }
-        if known && self.now > before {
-            self.note_later();
+        if valid && self.now > before {
+            self.write_time_word();
         }
-        // Whoever shares a mark looks at all that have it.
-        self.inside = if self.mark == u16::MAX { 0 } else { self.recorder };
-        self.outside = false;
-        self.per_look = polls_to_next_look(self.per_look, self.now - before);
-        self.polls = self.per_look - 1;
+        // A shared mark needs the lock of all buffers.
+        self.fast_recorder = if self.mark == u16::MAX { 0 } else { self.recorder };
+        self.outside_poll = false;
+        self.polls_per_read = polls_to_next_read(self.polls_per_read, self.now - before);
+        self.polls = self.polls_per_read - 1;
     }
 
-    /// Writes down that it is later than it was known to be, if a word does.
-    fn note_later(&mut self) {
-        let later = self.context.later(self.clock + 1, self.now);
-        if !later.is_some_and(|word| self.write_words([word], 0)) {
-            self.context.is_over();
+    /// Writes a time word, if the new time can be encoded as one.
+    fn write_time_word(&mut self) {
+        let time_word = self.context.time_word(self.clock + 1, self.now);
+        if !time_word.is_some_and(|word| self.write_words([word], 0)) {
+            self.context.invalidate();
         }
     }
 
-    /// The worker has nothing to poll: time passes unseen.
+    /// The worker has nothing to poll; time passes unobserved.
     pub(super) fn rest(&mut self) {
-        (self.outside, self.inside, self.polls, self.per_look) = (true, 0, 0, 1);
+        (self.outside_poll, self.fast_recorder, self.polls, self.polls_per_read) = (true, 0, 0, 1);
     }
 
-    /// What is recorded next comes after what this thing has seen.
+    /// Orders this thread's next events after those of the object.
     #[inline]
-    pub(super) fn see(&mut self, thing: &Stamp) {
-        self.clock = self.clock.max(thing.0.load(Relaxed));
+    pub(super) fn see(&mut self, object: &Stamp) {
+        self.clock = self.clock.max(object.0.load(Relaxed));
     }
 
-    /// What the thing sees next comes after what was recorded here, which has
-    /// [seen](ThreadWriter::see) it. The caller has the thing's lock.
+    /// Orders the object's next events after those of this thread, which has
+    /// [seen](ThreadWriter::see) the object's. The caller holds the object's lock.
     #[inline]
-    pub(super) fn show(&self, thing: &Stamp) {
-        thing.0.store(self.clock, Relaxed);
+    pub(super) fn store_to(&self, object: &Stamp) {
+        object.0.store(self.clock, Relaxed);
     }
 
-    /// What is recorded next comes after what the one who left this mark has recorded.
+    /// Orders this thread's next events after those recorded under `mark`.
     #[inline]
     pub(super) fn see_mark(&mut self, recorder: &Recorder, mark: u16) {
         if mark != self.mark || mark == u16::MAX {
@@ -182,7 +184,7 @@ impl ThreadWriter {
         }
     }
 
-    /// [`see_mark`](ThreadWriter::see_mark), if that takes no lock.
+    /// Like [`see_mark`](ThreadWriter::see_mark), but returns `None` if that needs a lock.
     #[inline(always)]
     pub(super) fn see_near(&mut self, recorder: &Recorder, mark: u16) -> Option<()> {
         if mark != self.mark {
@@ -206,52 +208,53 @@ impl ThreadWriter {
         self.mark
     }
 
-    /// The stamp for what is written next; others see it, or a later one, before that.
+    /// Advances to the stamp of the next event, and publishes a bound that covers it.
     #[inline]
     pub(super) fn stamp(&mut self) {
         self.clock += 1;
-        self.make_known();
+        self.publish();
     }
 
-    /// Others see what was seen here, or something later.
+    /// Publishes a bound that covers the clock, if the published one does not.
     #[inline(always)]
-    fn make_known(&mut self) {
-        if self.clock > self.known {
-            self.known = self.clock + AHEAD;
-            self.buffer.clock.store(self.known, Relaxed);
+    fn publish(&mut self) {
+        if self.clock > self.published {
+            self.published = self.clock + PUBLISH_AHEAD;
+            self.buffer.clock.store(self.published, Relaxed);
         }
     }
 
-    /// The mark, after which comes all that was seen here.
+    /// Returns the mark, after publishing all that this thread has seen.
     pub(super) fn mark_of_seen(&mut self) -> u16 {
-        self.make_known();
+        self.publish();
         self.mark
     }
 
-    /// [`stamp`](ThreadWriter::stamp) for what is about a thing; see [`show`](ThreadWriter::show).
+    /// Like [`stamp`](ThreadWriter::stamp), for an event of an object; see
+    /// [`store_to`](ThreadWriter::store_to).
     #[inline]
-    pub(super) fn stamp_of(&mut self, thing: &Stamp) {
-        self.see(thing);
+    pub(super) fn stamp_of(&mut self, object: &Stamp) {
+        self.see(object);
         self.stamp();
-        self.show(thing);
+        self.store_to(object);
     }
 
-    /// A step of a task is stamped: the word after it, with the mark of this thread.
+    /// Stamps the step of a task. Returns the word after the step, with this thread's mark.
     pub(super) fn sign<W: Signed>(&mut self, recorder: &Recorder, before: W, after: W) -> W {
         self.see_mark(recorder, before.mark());
         self.stamp();
         after.with_mark(self.mark)
     }
 
-    /// Puts a word where the next one goes for what is told of a task at the last stamp, if one
-    /// does and there is room. Nobody sees it yet.
+    /// Stores the word for a task event at the last stamp behind the written words, where readers
+    /// do not see it yet. Returns `None` if one word does not suffice or there is no room.
     #[inline(always)]
     pub(super) fn draft(&self, code: u64, (task, region): (u64, u64), fields: u64) -> Option<()> {
         let word = self.context.word(code, (task + 1, region + 1), fields, self.clock)?;
         self.chunk.draft(self.filled, word)
     }
 
-    /// [`draft`](ThreadWriter::draft) of a dispatch, and the step that the task makes.
+    /// Like [`draft`](ThreadWriter::draft), for a dispatch and the step that the task makes.
     #[inline(always)]
     pub(super) fn draft_dispatch(
         &self,
@@ -259,20 +262,20 @@ impl ThreadWriter {
         dispatch: &Dispatch,
         step: u64,
     ) -> Option<()> {
-        // One that is not told in few words is far from all that are.
+        // 0 differs from every packed dispatch by more than a word can encode.
         let dispatch = dispatch.packed.map_or(0, NonZero::get);
         let fields = (dispatch | step).wrapping_sub(self.context.dispatch());
         self.draft(slot::DISPATCHED, ids, fields)
     }
 
-    /// The last draft is written: so many events.
+    /// Commits the last draft, which holds `events` events.
     #[inline(always)]
-    pub(super) fn keep(&mut self, events: u64) {
-        self.filled = self.chunk.keep_draft(self.filled, events);
+    pub(super) fn commit(&mut self, events: u64) {
+        self.filled = self.chunk.commit_draft(self.filled, events);
     }
 
-    /// Makes and writes down the step of a task whose poll begins, if one word does: what came of
-    /// it.
+    /// Makes and records the step that begins a task's poll, if one word suffices. Returns the
+    /// result of the step.
     #[inline(always)]
     pub(super) fn begin<S: Step>(
         &mut self,
@@ -289,15 +292,16 @@ impl ThreadWriter {
             self.stamp();
             let fresh = !before.is_running();
             events = 1 + u64::from(fresh);
-            let step = if fresh { slot::STARTS } else { slot::GOES_ON };
+            let step = if fresh { slot::STARTS } else { slot::RESUMES };
             self.draft_dispatch(task.ids(), dispatch, step)?;
             Some(after.with_mark(self.mark))
         })?;
-        self.keep(events);
+        self.commit(events);
         Some(begun)
     }
 
-    /// The same for the step of a task that ends: also the stamp.
+    /// Makes and records the step that ends a task, if one word suffices. Returns the result of the
+    /// step and the stamp.
     #[inline(always)]
     pub(super) fn end<S: Step>(
         &mut self,
@@ -315,60 +319,60 @@ impl ThreadWriter {
             self.draft(slot::ENDED, task.ids(), fields)?;
             Some(after.with_mark(self.mark))
         })?;
-        self.keep(2);
+        self.commit(2);
         Some((ended, self.clock))
     }
 
-    /// Writes down what is told of a thing at the last stamp, one event, if two words do. The ids
-    /// of who it is about are one higher.
+    /// Records one event of an object at the last stamp, if two words suffice. `ids` are stored
+    /// plus one.
     #[inline(always)]
-    pub(super) fn tell_of(
+    pub(super) fn write_object_event(
         &mut self,
         code: u64,
         ids: (u64, u64),
-        thing: u64,
+        object: u64,
         fields: u64,
     ) -> Option<()> {
-        let words = self.context.words(code, ids, thing.checked_add(1)?, fields, self.clock)?;
+        let words = self.context.words(code, ids, object.checked_add(1)?, fields, self.clock)?;
         self.write_words(words, 1).then_some(())
     }
 
-    /// Writes something down at the last stamp: what was `told`, or else what `kinds` there are.
+    /// Writes events at the last stamp: in the packed form if there is one, else as `kinds`.
     pub(super) fn write(
         &mut self,
         recorder: &Recorder,
-        told: Option<PackedEvent>,
+        packed: Option<PackedEvent>,
         subject: Subject,
         kinds: [Option<EventKind>; 2],
     ) {
-        if !told.is_some_and(|told| self.write_told(recorder, &told)) {
-            self.write_slowly(recorder, subject, kinds);
+        if !packed.is_some_and(|packed| self.write_packed(recorder, &packed)) {
+            self.write_slow(recorder, subject, kinds);
         }
     }
 
-    /// Writes down what was told, if there is room or some to be had.
+    /// Writes a packed event. Returns false if the journal is full or the event does not fit.
     #[inline(always)]
-    pub(super) fn write_told(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
-        let written = match self.context.brief(told, self.clock) {
-            Some((word, None)) => self.write_words([word], told.events()),
-            Some((word, Some(tail))) => self.write_words([word, tail], told.events()),
+    pub(super) fn write_packed(&mut self, recorder: &Recorder, packed: &PackedEvent) -> bool {
+        let written = match self.context.brief(packed, self.clock) {
+            Some((word, None)) => self.write_words([word], packed.events()),
+            Some((word, Some(tail))) => self.write_words([word, tail], packed.events()),
             None => false,
         };
-        written || self.write_at_length(recorder, told)
+        written || self.write_full_slot(recorder, packed)
     }
 
-    /// [`write_told`](ThreadWriter::write_told) where fewer words than a slot do not do.
+    /// Continues [`write_packed`](ThreadWriter::write_packed) with a full slot.
     #[inline(never)]
-    fn write_at_length(&mut self, recorder: &Recorder, told: &PackedEvent) -> bool {
-        self.write_slot(told) || (self.make_room(recorder) && self.write_slot(told))
+    fn write_full_slot(&mut self, recorder: &Recorder, packed: &PackedEvent) -> bool {
+        self.write_slot(packed) || (self.make_room(recorder) && self.write_slot(packed))
     }
 
     #[inline]
-    fn write_slot(&mut self, told: &PackedEvent) -> bool {
-        let Some(slot) = told.at(self.clock, self.now) else { return false };
-        let written = self.write_words(slot, told.events());
+    fn write_slot(&mut self, packed: &PackedEvent) -> bool {
+        let Some(slot) = packed.at(self.clock, self.now) else { return false };
+        let written = self.write_words(slot, packed.events());
         if written {
-            self.context.wrote(&slot);
+            self.context.observe_slot(&slot);
         }
         written
     }
@@ -383,7 +387,7 @@ impl ThreadWriter {
     }
 
     #[cold]
-    pub(super) fn write_slowly(
+    pub(super) fn write_slow(
         &mut self,
         recorder: &Recorder,
         subject: Subject,
@@ -391,42 +395,42 @@ impl ThreadWriter {
     ) {
         for kind in kinds.into_iter().flatten() {
             if !self.make_room(recorder) {
-                recorder.lose(self.now, subject, kind);
+                recorder.record_lost(self.now, subject, kind);
                 continue;
             }
-            if !PackedEvent::new(subject, kind).is_some_and(|told| self.write_slot(&told)) {
-                let place = self.chunk.keep((self.now, subject, kind));
+            if !PackedEvent::new(subject, kind).is_some_and(|packed| self.write_slot(&packed)) {
+                let place = self.chunk.push_wide((self.now, subject, kind));
                 self.write_words(slot::wide(self.clock, place), 1);
             }
         }
     }
 
-    /// Makes room for a slot, if there is any to be had.
+    /// Ensures that the chunk has room for a slot. Returns false if the journal is full.
     #[cold]
     fn make_room(&mut self, recorder: &Recorder) -> bool {
         if self.chunk.has_room() {
             return true;
         }
         if recorder.is_refusing() {
-            // Nor for less than a slot: what is lost comes after all that is not.
+            // Leave no room for shorter events either: no event may follow a lost one.
             self.filled = self.chunk.room() as u64;
             return false;
         }
         let ring = if recorder.refuses { None } else { recorder.recycle(&self.buffer) };
         self.chunk = ring.unwrap_or_else(|| self.buffer.grow());
-        recorder.make_known(&self.chunk);
+        recorder.add_room(&self.chunk);
         (self.filled, self.context) = (0, Context::NONE);
         true
     }
 }
 
-/// How many polls begin until the clock is looked at again, if there were so many since the last
-/// look, and so many nanoseconds.
-fn polls_to_next_look(polls: u32, span: u64) -> u32 {
+/// Returns the number of polls until the next clock read, given the number since the last read and
+/// the nanoseconds they took.
+fn polls_to_next_read(polls: u32, span: u64) -> u32 {
     match span {
-        // As many again will do.
-        _ if 2 * span <= STALE => (2 * polls).min(POLLS_PER_LOOK),
-        _ if span <= STALE => polls,
+        // The same number of polls again ends within the maximal age.
+        _ if 2 * span <= MAX_TIME_AGE => (2 * polls).min(MAX_POLLS_PER_READ),
+        _ if span <= MAX_TIME_AGE => polls,
         _ => 1,
     }
 }
@@ -437,18 +441,30 @@ mod tests {
 
     #[test]
     fn the_time_is_known_well_enough_as_long_as_polls_take_as_long_as_before() {
-        for poll in [0, 1, 60, 125, 126, 999, 5_000, STALE / 2, STALE, STALE + 1, u64::MAX / 256] {
+        for poll in [
+            0,
+            1,
+            60,
+            125,
+            126,
+            999,
+            5_000,
+            MAX_TIME_AGE / 2,
+            MAX_TIME_AGE,
+            MAX_TIME_AGE + 1,
+            u64::MAX / 256,
+        ] {
             let mut polls = 1;
             for _ in 0..20 {
-                polls = polls_to_next_look(polls, u64::from(polls) * poll);
+                polls = polls_to_next_read(polls, u64::from(polls) * poll);
                 let span = u64::from(polls) * poll;
-                assert!(polls == 1 || span <= STALE, "{poll} {polls}");
+                assert!(polls == 1 || span <= MAX_TIME_AGE, "{poll} {polls}");
             }
-            // Nor is it looked at for nothing.
-            let as_many = (STALE / 2).checked_div(poll).unwrap_or(u64::MAX);
-            let seldom = as_many.clamp(1, POLLS_PER_LOOK.into());
+            // And the clock is not read more often than needed.
+            let as_many = (MAX_TIME_AGE / 2).checked_div(poll).unwrap_or(u64::MAX);
+            let seldom = as_many.clamp(1, MAX_POLLS_PER_READ.into());
             assert!(u64::from(polls) > seldom / 2, "{poll} {polls}");
         }
-        assert_eq!(polls_to_next_look(POLLS_PER_LOOK, STALE + 1), 1, "one took long");
+        assert_eq!(polls_to_next_read(MAX_POLLS_PER_READ, MAX_TIME_AGE + 1), 1, "one took long");
     }
 }
