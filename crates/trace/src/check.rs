@@ -1,9 +1,9 @@
-//! Whether a trace is what it says, and whether what it tells may have happened.
+//! Verification of a trace: is the file consistent, and is the recorded run lawful?
 //!
-//! Always looked at: that it can be read to its end, that no event is missing or out of order, that
-//! the end record counts right and has the right digest. Strictly, also: every law of
-//! [`refine`](crate::refine), the choices, the host's sequence, the names and mandatory fields of
-//! what its scheduler tells, and that names and marks are about something that is there.
+//! Always checked: the file can be read to its end, no event is missing or out of order, and the
+//! end record has the right counts and digest. Strict verification also checks every law of
+//! [`refine`](crate::refine), the choices, the order of host events, the kinds and mandatory fields
+//! of scheduler events, and that labels and marks refer to existing objects and events.
 
 use crate::error::{Error, Place};
 use crate::input::Source;
@@ -18,17 +18,17 @@ use asx_kernel::digest::Digest;
 use asx_kernel::journal::{Event, EventKind};
 use core::fmt;
 
-/// More violations than this are not kept.
+/// The maximal number of violations that are kept.
 const KEPT: usize = 100;
 
-/// Something that does not hold.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// A word for programs.
+    /// A stable name for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// The description.
     pub text: String,
-    /// Where.
+    /// The position in the file.
     pub place: Place,
     /// The number of the record; the header is 0.
     pub record: u64,
@@ -49,23 +49,23 @@ impl From<Error> for Violation {
     }
 }
 
-/// What looking at a whole trace gave.
+/// The result of verifying a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Events in it.
+    /// The number of events in the trace.
     pub events: u64,
-    /// Choices in it.
+    /// The number of choices in the trace.
     pub choices: u64,
-    /// The digest of the events in it.
+    /// The digest of the events in the trace.
     pub digest: u64,
-    /// Its end record, if it was reached.
+    /// The end record, if it was reached.
     pub end: Option<End>,
-    /// What does not hold, in order of the file; a hundred at most.
+    /// The violations in the order of the file; at most 100.
     pub violations: Vec<Violation>,
 }
 
 impl Report {
-    /// Whether everything holds.
+    /// Whether there are no violations.
     pub fn holds(&self) -> bool {
         self.violations.is_empty()
     }
@@ -83,13 +83,13 @@ pub fn verify<S: Source>(reader: &mut Reader<S>, strict: bool) -> Report {
     checker.finish()
 }
 
-/// Checks records as they come.
+/// Checks records one by one.
 #[derive(Clone, Debug)]
 pub struct Checker {
     strict: bool,
     complete: bool,
     workers: u64,
-    /// The number of the record that is looked at, and where it is.
+    /// The number of the current record, and its position.
     record: u64,
     place: Place,
     first: Option<u64>,
@@ -97,12 +97,12 @@ pub struct Checker {
     events: u64,
     choices: u64,
     next_host: u64,
-    /// A step of the host's scheduler is under way.
+    /// Whether a step of the host's scheduler is in progress.
     in_step: bool,
     digest: Digest,
-    /// Until the first breach: what comes after it rests on it.
+    /// The laws, until the first breach: later results would depend on it.
     laws: Option<Refinement>,
-    /// What labels and marks are about, to be looked for at the end.
+    /// The references of labels and marks, to be resolved at the end.
     mentions: Vec<(Mention, Place, u64)>,
     end: Option<End>,
     violations: Vec<Violation>,
@@ -115,7 +115,7 @@ enum Mention {
 }
 
 impl Checker {
-    /// Begins with a trace's header, which stands at `place`.
+    /// Creates a checker from the header, which is at `place`.
     pub fn new(header: &Header, place: Place, strict: bool) -> Checker {
         let mut checker = Checker {
             strict,
@@ -140,52 +140,56 @@ impl Checker {
             checker.ensure(
                 holds,
                 "incomplete",
-                "the first events are missing: no law can be tested",
+                "the first events are missing: the laws cannot be checked",
             );
-            checker.ensure(header.workers > 0, "no_workers", "a run without workers");
-            checker.ensure(!header.program.is_empty(), "no_program", "the program has no name");
-            checker.ensure(!header.host.is_empty(), "no_host", "the host has no name");
+            checker.ensure(header.workers > 0, "no_workers", "the number of workers is 0");
+            checker.ensure(
+                !header.program.is_empty(),
+                "no_program",
+                "the name of the program is empty",
+            );
+            checker.ensure(!header.host.is_empty(), "no_host", "the name of the host is empty");
         }
         checker
     }
 
-    /// Looks at the next record, which stands at `place`.
+    /// Checks the next record, which is at `place`.
     pub fn look(&mut self, record: &Record, place: Place) {
         (self.record, self.place) = (self.record + 1, place);
         if self.end.is_some() {
-            return self.ensure(false, "after_end", "something follows the end record");
+            return self.ensure(false, "after_end", "there is a record after the end record");
         }
         match record {
-            Record::Event(event) => self.look_at_event(event),
-            Record::Choice(choice) => self.look_at_choice(choice),
+            Record::Event(event) => self.check_event(event),
+            Record::Choice(choice) => self.check_choice(choice),
             Record::Host(host) => {
                 let text = format!("host event {} after {}", host.seq, self.next_host);
-                self.ensure_strictly(host.seq >= self.next_host, "host_seq", text);
+                self.ensure_strict(host.seq >= self.next_host, "host_seq", text);
                 self.next_host = host.seq.saturating_add(1);
                 if self.strict {
-                    self.look_at_host(host);
+                    self.check_host(host);
                 }
             }
             Record::Label(label) => self.mention(Mention::Label(label.class, label.number)),
             Record::Mark(mark) => self.mention(Mention::Mark(mark.seq)),
-            Record::End(end) => self.look_at_end(*end),
+            Record::End(end) => self.check_end(*end),
         }
     }
 
-    /// Takes note that it cannot be read any further.
+    /// Records that the trace cannot be read any further.
     pub fn fail(&mut self, error: Error) {
         self.keep(error.into());
     }
 
-    /// What it all came to.
+    /// Returns the result.
     pub fn finish(mut self) -> Report {
         let unended = self.end.is_none() && self.violations.is_empty();
-        self.ensure(!unended, "no_end", "there is no end record");
+        self.ensure(!unended, "no_end", "the end record is missing");
         let Checker { events, choices, end, violations, .. } = self;
         Report { events, choices, digest: self.digest.value(), end, violations }
     }
 
-    fn look_at_event(&mut self, event: &Event) {
+    fn check_event(&mut self, event: &Event) {
         let seq = event.seq;
         let next = self.next_seq;
         let first = self.first.is_none();
@@ -193,20 +197,20 @@ impl Checker {
         let (code, text) = match () {
             () if first && (!self.complete || seq == 0) || !first && seq == next => ("", ""),
             () if first => ("seq_start", "a complete trace begins with event 0"),
-            () if seq > next => ("seq_gap", "events are missing before it"),
-            () => ("seq_back", "its number was there before"),
+            () if seq > next => ("seq_gap", "events are missing before this one"),
+            () => ("seq_back", "the number has occurred before"),
         };
         if !code.is_empty() {
-            self.ensure(false, code, format!("event {seq} where {next} is due: {text}"));
-            // What it says cannot be held against what is missing.
+            self.ensure(false, code, format!("event {seq} instead of {next}: {text}"));
+            // The laws depend on the missing events.
             self.laws = None;
         }
         self.next_seq = seq.saturating_add(1);
         self.events += 1;
         event.absorb(&mut self.digest);
         if let EventKind::Decision { worker, .. } = event.kind {
-            let text = format!("event {seq}: there is no worker {worker}");
-            self.ensure_strictly(worker < self.workers, "decision_worker", text);
+            let text = format!("event {seq}: unknown worker {worker}");
+            self.ensure_strict(worker < self.workers, "decision_worker", text);
         }
         if let Some(Err(breach)) = self.laws.as_mut().map(|laws| laws.look(event)) {
             self.ensure(false, breach.code, format!("event {event}: {breach}"));
@@ -214,7 +218,7 @@ impl Checker {
         }
     }
 
-    fn look_at_host(&mut self, host: &HostEvent) {
+    fn check_host(&mut self, host: &HostEvent) {
         let begins = host.kind == "scheduler_step_begin";
         self.in_step &= !begins;
         if let Err((code, text)) = scheduler::check(host, self.in_step) {
@@ -224,34 +228,34 @@ impl Checker {
         self.in_step = host.kind == "scheduler_step_decision" || (self.in_step && !ends);
     }
 
-    fn look_at_choice(&mut self, choice: &Choice) {
+    fn check_choice(&mut self, choice: &Choice) {
         let Choice { index, count, picked, .. } = *choice;
-        let text = format!("choice {index} where {} is due", self.choices);
-        self.ensure_strictly(index == self.choices, "choice_index", text);
-        let text = format!("choice {index}: {count} options are no choice");
-        self.ensure_strictly(count >= 2, "choice_count", text);
-        let text = format!("choice {index}: option {picked} of {count}");
-        self.ensure_strictly(picked < count || count < 2, "choice_picked", text);
+        let text = format!("choice {index} instead of {}", self.choices);
+        self.ensure_strict(index == self.choices, "choice_index", text);
+        let text = format!("choice {index}: {count} options, at least 2 are required");
+        self.ensure_strict(count >= 2, "choice_count", text);
+        let text = format!("choice {index}: option {picked} of only {count}");
+        self.ensure_strict(picked < count || count < 2, "choice_picked", text);
         self.choices += 1;
     }
 
-    fn look_at_end(&mut self, end: End) {
+    fn check_end(&mut self, end: End) {
         self.end = Some(end);
         let End { recorded, lost, digest, choices } = end;
-        let text = format!("{recorded} recorded, but {} here and {lost} lost", self.events);
+        let text = format!("{recorded} recorded, but {} present and {lost} lost", self.events);
         self.ensure(Some(recorded) == self.events.checked_add(lost), "end_recorded", text);
-        let text = format!("{choices} choices, but {} here", self.choices);
+        let text = format!("{choices} choices, but {} present", self.choices);
         self.ensure(choices == self.choices, "end_choices", text);
         if self.complete && lost == 0 {
             let own = self.digest.value();
-            let text = format!("the digest is {own:016x}, not {digest:016x}");
+            let text = format!("the digest is {own:016x}, but the end record has {digest:016x}");
             self.ensure(digest == own, "end_digest", text);
         } else if self.complete {
-            let text = format!("{lost} events were lost: the digest cannot be tested");
-            self.ensure_strictly(false, "end_lost", text);
+            let text = format!("{lost} events were lost: the digest cannot be checked");
+            self.ensure_strict(false, "end_lost", text);
         } else {
             let first = self.first.unwrap_or(recorded);
-            let text = format!("{first} events are missing at the start, but {lost} lost");
+            let text = format!("{first} events are missing at the start, but only {lost} lost");
             self.ensure(first <= lost, "end_first", text);
         }
         let left = self.laws.as_ref().filter(|_| lost == 0);
@@ -262,15 +266,15 @@ impl Checker {
         let here = (self.record, self.place);
         for (mention, place, record) in mentions {
             (self.record, self.place) = (record, place);
-            self.look_for(mention, recorded);
+            self.resolve(mention, recorded);
         }
         (self.record, self.place) = here;
     }
 
-    fn look_for(&mut self, mention: Mention, recorded: u64) {
+    fn resolve(&mut self, mention: Mention, recorded: u64) {
         match mention {
             Mention::Mark(seq) => {
-                let text = format!("a mark at event {seq}, which is not there");
+                let text = format!("a mark at event {seq}, which does not exist");
                 self.ensure(seq < recorded, "mark_seq", text);
             }
             Mention::Label(class, number) => {
@@ -281,9 +285,9 @@ impl Checker {
                     Class::Channel => laws.has_channel(number),
                     Class::Socket => laws.has_socket(number),
                 };
-                // After a breach nobody has looked any further.
+                // After a breach the laws have not seen all events.
                 let known = self.laws.as_ref().is_none_or(has);
-                let text = format!("a name for {} {number}, which is not there", class.name());
+                let text = format!("a label for {} {number}, which does not exist", class.name());
                 self.ensure(known, "label_unknown", text);
             }
         }
@@ -295,7 +299,7 @@ impl Checker {
         }
     }
 
-    fn ensure_strictly(&mut self, holds: bool, code: &'static str, text: impl Into<String>) {
+    fn ensure_strict(&mut self, holds: bool, code: &'static str, text: impl Into<String>) {
         self.ensure(holds || !self.strict, code, text);
     }
 

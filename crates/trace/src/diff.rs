@@ -1,8 +1,8 @@
-//! Where two traces part.
+//! The first difference between two traces.
 //!
-//! Only semantic events are compared, one by one in their order: what the host alone saw, names,
-//! marks and choices may differ. The digests of the end records are compared too, since they also
-//! cover events that are not in the files.
+//! Only semantic events are compared, one by one in order. Host events, labels, marks and choices
+//! may differ. The digests of the end records are compared too, because they also cover events that
+//! are not in the files.
 
 use crate::error::Error;
 use crate::record::Record;
@@ -10,39 +10,39 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use asx_kernel::journal::Event;
 
-/// What comparing two traces gave.
+/// The result of comparing two traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Events both have in common, from the start.
+    /// The number of leading events that are equal.
     pub common: u64,
-    /// Where they part, if they do.
+    /// The first difference.
     pub difference: Option<Difference>,
-    /// The digest each end record has, if it was reached.
+    /// The digests of the end records, as far as these were reached.
     pub digests: [Option<u64>; 2],
 }
 
 impl Comparison {
-    /// Whether both tell the same run.
+    /// Whether both traces record the same run.
     pub fn is_same(&self) -> bool {
         self.difference.is_none() && self.digests[0] == self.digests[1]
     }
 }
 
-/// Where two traces part.
+/// The first difference between two traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The last events they have in common.
+    /// The last events in common.
     pub before: Vec<Event>,
-    /// What each goes on with; nothing if it is at its end.
+    /// The events that follow in each trace; empty at its end.
     pub after: [Vec<Event>; 2],
 }
 
-/// A trace could not be read up to the first difference.
+/// The error returned when a trace cannot be read up to the first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// Which: 0 or 1.
+    /// The index of the trace: 0 or 1.
     pub side: usize,
-    /// Why.
+    /// The error.
     pub error: Error,
 }
 
@@ -100,7 +100,7 @@ impl<I: Iterator<Item = Result<Record, Error>>> Side<I> {
         Ok(None)
     }
 
-    /// Events from this one on. What cannot be read any more is not shown.
+    /// Returns the events from `first` on, as far as they can be read.
     fn tail(&mut self, first: Option<Event>, context: usize) -> Vec<Event> {
         let mut tail: Vec<Event> = first.into_iter().collect();
         while tail.len() < context
@@ -111,7 +111,7 @@ impl<I: Iterator<Item = Result<Record, Error>>> Side<I> {
         tail
     }
 
-    /// The digest at the end, read up to there.
+    /// Reads to the end and returns the digest.
     fn digest(mut self) -> Option<u64> {
         while let Ok(Some(_)) = self.next() {}
         self.digest

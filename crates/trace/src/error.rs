@@ -1,20 +1,20 @@
-//! What can be wrong with a file, and where.
+//! Errors of reading and writing traces, with their positions.
 
 use alloc::string::String;
 use asx_kernel::status::{Coded, Status};
 use core::fmt;
 
-/// Where something stands in a trace.
+/// A position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In JSON lines; both from 1.
+    /// In JSON lines; both numbers start at 1.
     Line {
         /// The line.
         line: u64,
         /// The byte in the line.
         column: u64,
     },
-    /// In a binary trace: this many bytes from its start.
+    /// In a binary trace: the offset in bytes.
     Byte(u64),
     /// Not in a file.
     Nowhere,
@@ -30,12 +30,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// A trace cannot be read on.
+/// The error that ends the reading of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// Where.
+    /// The position in the file.
     pub place: Place,
     /// The number of the record that could not be read; 0 is the header.
     pub record: u64,
@@ -58,7 +58,7 @@ impl Coded for Error {
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $variant:ident $({ $($field:ident: $type:ty),* })?
         = $code:literal, $text:literal;)*) => {
-        /// What is wrong with a trace, or with what was to become one.
+        /// The kinds of errors of reading and writing traces.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ErrorKind {
             $($(#[doc = $doc])* $variant $({
@@ -67,7 +67,7 @@ macro_rules! kinds {
         }
 
         impl ErrorKind {
-            /// A word for programs.
+            /// A stable name for programs.
             pub const fn code(&self) -> &'static str {
                 match self { $(ErrorKind::$variant { .. } => $code,)* }
             }
@@ -85,48 +85,49 @@ kinds! {
     /// The source or the sink failed.
     Io { message: String } = "io", "{message}";
     /// The first bytes belong to neither codec.
-    Magic = "magic", "this is no trace: neither JSON lines nor the binary format";
-    /// The first bytes are those of something that a trace may be inside.
-    Wrapped { what: &'static str } = "magic", "this is no trace: it begins with {what}";
-    /// A version this build does not know.
+    Magic = "magic", "not a trace: neither JSON lines nor the binary format";
+    /// The first bytes are those of a format that a trace may be wrapped in.
+    Wrapped { what: &'static str } = "magic", "not a trace: it begins with {what}";
+    /// This build does not support the version.
     Version { version: u64 } = "version",
-        "version {version} of the format is not known here: this build reads version 2; record the \
+        "format version {version} is not supported: this build reads version 2; record the \
         run again";
-    /// The run was held against another contract, or another version of it.
+    /// The run was checked against another contract, or another version of it.
     Contract { contract: String } = "contract",
-        "it was recorded under the contract `{contract}`, and this build has `asx-semantics-1`";
+        "the trace was recorded under the contract `{contract}`, but this build has \
+        `asx-semantics-1`";
     /// The file ends before its end record is complete.
     Truncated = "truncated", "the trace ends early: no complete end record";
-    /// Something stands after the end record.
-    AfterEnd = "after_end", "something follows the end record";
-    /// The trace was ended, or a record was refused.
-    Closed = "closed", "nothing can be written any more";
+    /// There is data after the end record.
+    AfterEnd = "after_end", "there is data after the end record";
+    /// The end record was written, or a record was refused.
+    Closed = "closed", "the writer is closed: the end record was written, or a write failed";
     /// A block is damaged.
-    Checksum { block: u64 } = "checksum", "block {block} is damaged: its checksum is another";
-    /// This is not how the codec writes.
+    Checksum { block: u64 } = "checksum", "block {block} is damaged: wrong checksum";
+    /// The syntax of the codec is violated.
     Syntax { wanted: &'static str } = "syntax", "expected {wanted}";
-    /// Bytes that are no text.
-    Utf8 = "utf8", "this is not UTF-8";
-    /// Something is larger than it may be.
+    /// A text is not valid UTF-8.
+    Utf8 = "utf8", "invalid UTF-8";
+    /// A limit is exceeded.
     Limit { what: &'static str, max: usize } = "limit", "{what}: more than {max}";
-    /// There is no such kind of record.
-    UnknownRecord { name: String } = "unknown_record", "there is no record `{name}`";
-    /// There is no such kind of event.
-    UnknownKind { name: String } = "unknown_kind", "there is no kind of event `{name}`";
-    /// A field that must be there is not.
+    /// Unknown kind of record.
+    UnknownRecord { name: String } = "unknown_record", "unknown record `{name}`";
+    /// Unknown kind of event.
+    UnknownKind { name: String } = "unknown_kind", "unknown kind of event `{name}`";
+    /// A required field is missing.
     MissingField { field: &'static str } = "missing_field", "the field `{field}` is missing";
-    /// A field that this record does not have.
+    /// The record does not have this field.
     UnknownField { field: String } = "unknown_field", "this record has no field `{field}`";
-    /// A name is there twice.
-    DuplicateField { field: String } = "duplicate_field", "`{field}` is there twice";
-    /// A value of another type.
+    /// A name occurs twice.
+    DuplicateField { field: String } = "duplicate_field", "duplicate field `{field}`";
+    /// A value has the wrong type.
     Type { field: String, wanted: &'static str } = "type", "`{field}` must be {wanted}";
-    /// A word the field does not have.
+    /// The field does not allow this word.
     Word { field: &'static str, word: String } = "word", "`{field}` cannot be `{word}`";
-    /// A number out of range.
+    /// A number is out of range.
     Range { field: &'static str } = "range", "`{field}` is out of range";
-    /// A text that was never given.
-    Reference { number: u64 } = "reference", "there is no text number {number}";
+    /// A reference to a text that was not defined.
+    Reference { number: u64 } = "reference", "text number {number} is not defined";
 }
 
 impl Coded for ErrorKind {

@@ -1,8 +1,8 @@
-//! The records, field by field: written once, for both codecs.
+//! The fields of each record, listed once for both codecs.
 //!
-//! A codec is a [`Give`] (it is shown a record's fields, in order) and a [`Take`] (it is asked for
-//! them, in the same order). The head of an event has a call of its own, because the binary codec
-//! writes it as a difference to the one before.
+//! A codec implements [`FieldWriter`], which receives a record's fields in order, and
+//! [`FieldReader`], which is called for them in the same order. The head of an event is one call,
+//! because the binary codec writes it as a difference from the previous head.
 
 use crate::error::ErrorKind;
 use crate::kinds::{build, is_hash, word};
@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use asx_kernel::journal::{Event, Field, Subject};
 use asx_kernel::time::Time;
 
-/// Takes fields and writes them.
-pub(crate) trait Give {
+/// Writes the fields of records.
+pub(crate) trait FieldWriter {
     fn number(&mut self, field: &'static str, value: u64);
     fn hash(&mut self, field: &'static str, value: u64);
     fn maybe(&mut self, field: &'static str, value: Option<u64>);
@@ -23,8 +23,8 @@ pub(crate) trait Give {
     fn head(&mut self, event: &Event);
 }
 
-/// Reads fields and gives them.
-pub(crate) trait Take {
+/// Reads the fields of records.
+pub(crate) trait FieldReader {
     fn number(&mut self, field: &'static str) -> Result<u64, ErrorKind>;
     fn hash(&mut self, field: &'static str) -> Result<u64, ErrorKind>;
     fn maybe(&mut self, field: &'static str) -> Result<Option<u64>, ErrorKind>;
@@ -34,7 +34,7 @@ pub(crate) trait Take {
     fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind>;
 }
 
-/// Which record comes.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Header,
@@ -53,7 +53,7 @@ pub(crate) enum Item {
     Record(Record),
 }
 
-pub(crate) fn give_header(header: &Header, to: &mut impl Give) -> Result<(), ErrorKind> {
+pub(crate) fn write_header(header: &Header, to: &mut impl FieldWriter) -> Result<(), ErrorKind> {
     let Header { contract, program, host, seed, workers, complete, meta } = header;
     to.text("contract", contract)?;
     to.text("program", program)?;
@@ -65,9 +65,9 @@ pub(crate) fn give_header(header: &Header, to: &mut impl Give) -> Result<(), Err
     to.pairs("meta", &meta)
 }
 
-pub(crate) fn give_record(record: &Record, to: &mut impl Give) -> Result<(), ErrorKind> {
+pub(crate) fn write_record(record: &Record, to: &mut impl FieldWriter) -> Result<(), ErrorKind> {
     match record {
-        Record::Event(event) => return give_event(event, to),
+        Record::Event(event) => return write_event(event, to),
         Record::Choice(Choice { index, point, subject, count, picked }) => {
             to.number("index", *index);
             to.text("point", point)?;
@@ -100,7 +100,7 @@ pub(crate) fn give_record(record: &Record, to: &mut impl Give) -> Result<(), Err
     Ok(())
 }
 
-fn give_event(event: &Event, to: &mut impl Give) -> Result<(), ErrorKind> {
+fn write_event(event: &Event, to: &mut impl FieldWriter) -> Result<(), ErrorKind> {
     to.head(event);
     let mut done = Ok(());
     event.kind.visit(|field, value| match value {
@@ -117,9 +117,9 @@ fn give_event(event: &Event, to: &mut impl Give) -> Result<(), ErrorKind> {
     done
 }
 
-pub(crate) fn take(tag: Tag, from: &mut impl Take) -> Result<Item, ErrorKind> {
+pub(crate) fn read_item(tag: Tag, from: &mut impl FieldReader) -> Result<Item, ErrorKind> {
     let record: Record = match tag {
-        Tag::Header => return take_header(from).map(Item::Header),
+        Tag::Header => return read_header(from).map(Item::Header),
         Tag::Event(code) => {
             let (seq, time, subject) = from.head()?;
             let unknown = || ErrorKind::UnknownKind { name: alloc::format!("{code}") };
@@ -158,7 +158,7 @@ pub(crate) fn take(tag: Tag, from: &mut impl Take) -> Result<Item, ErrorKind> {
     Ok(Item::Record(record))
 }
 
-fn take_header(from: &mut impl Take) -> Result<Header, ErrorKind> {
+fn read_header(from: &mut impl FieldReader) -> Result<Header, ErrorKind> {
     let contract: String = from.text("contract")?.into();
     if contract != asx_kernel::CONTRACT {
         return Err(ErrorKind::Contract { contract });
@@ -176,7 +176,7 @@ fn take_header(from: &mut impl Take) -> Result<Header, ErrorKind> {
     Ok(Header { contract, program, host, seed, workers, complete, meta })
 }
 
-/// Refuses a name that is there twice.
+/// Refuses duplicate names.
 pub(crate) fn distinct(pairs: &[(String, Value)]) -> Result<(), ErrorKind> {
     let twice = |at: &usize| pairs[..*at].iter().any(|(name, _)| *name == pairs[*at].0);
     match (0..pairs.len()).find(twice) {

@@ -1,20 +1,20 @@
-//! Where bytes come from and go to: the only part that knows whether there is a `std`.
+//! Byte sources and sinks: the only module that depends on whether `std` is available.
 
 use crate::error::ErrorKind;
 use alloc::vec::Vec;
 
-/// Something that gives bytes: whatever `std::io::Read` is, or without `std` a slice.
+/// A source of bytes: any `std::io::Read`; without `std`, a byte slice.
 pub trait Source {
-    /// Fills a part of `buffer`; 0 is the end.
+    /// Reads some bytes into `buffer` and returns their number; 0 at the end.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ErrorKind>;
 }
 
-/// Something that takes bytes: whatever `std::io::Write` is, or without `std` a vector.
+/// A sink of bytes: any `std::io::Write`; without `std`, a vector.
 pub trait Sink {
-    /// Takes all of `bytes`.
+    /// Writes all of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ErrorKind>;
 
-    /// Hands on what is still held back.
+    /// Flushes buffered bytes.
     fn flush(&mut self) -> Result<(), ErrorKind>;
 }
 
@@ -73,19 +73,19 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Bytes are asked for in pieces of this size.
+/// The size of a read request.
 const PIECE: usize = 32 << 10;
 
-/// A source with a buffer and a count.
+/// A buffered source that counts bytes.
 #[derive(Debug)]
 pub(crate) struct Input<S> {
     source: S,
     buffer: Vec<u8>,
-    /// What of the buffer is taken.
+    /// The number of bytes in the buffer that are consumed.
     taken: usize,
-    /// What of the buffer is there.
+    /// The number of bytes in the buffer that were read.
     filled: usize,
-    /// Bytes taken since the start.
+    /// The number of bytes consumed since the start.
     pub(crate) offset: u64,
 }
 
@@ -94,7 +94,7 @@ impl<S: Source> Input<S> {
         Input { source, buffer: alloc::vec![0; PIECE], taken: 0, filled: 0, offset: 0 }
     }
 
-    /// Bytes that are there, at least one unless the source is at its end.
+    /// Returns the buffered bytes: at least one, unless the source is at its end.
     pub(crate) fn peek(&mut self) -> Result<&[u8], ErrorKind> {
         if self.taken == self.filled {
             self.filled = self.source.read(&mut self.buffer)?.min(self.buffer.len());
@@ -113,7 +113,7 @@ impl<S: Source> Input<S> {
         self.offset += count as u64;
     }
 
-    /// The next byte, unless there is none.
+    /// Returns the next byte, or `None` at the end.
     pub(crate) fn byte(&mut self) -> Result<Option<u8>, ErrorKind> {
         let byte = self.peek()?.first().copied();
         if byte.is_some() {
@@ -123,7 +123,7 @@ impl<S: Source> Input<S> {
         Ok(byte)
     }
 
-    /// Appends the next `count` bytes, or what there is of them.
+    /// Appends the next `count` bytes, or fewer at the end.
     pub(crate) fn bytes(&mut self, count: usize, into: &mut Vec<u8>) -> Result<(), ErrorKind> {
         let wanted = into.len() + count;
         while into.len() < wanted {
@@ -136,7 +136,8 @@ impl<S: Source> Input<S> {
         Ok(())
     }
 
-    /// Appends a line without its end; false if its end is not there. Stops after `max` bytes.
+    /// Appends a line without its newline. Returns false if the newline is missing, and fails if
+    /// the line has more than `max` bytes.
     pub(crate) fn line(&mut self, max: usize, into: &mut Vec<u8>) -> Result<bool, ErrorKind> {
         loop {
             let there = self.peek()?;

@@ -1,11 +1,11 @@
-//! The way back: an event's kind from its code and its fields.
+//! Construction of an [`EventKind`] from its code and its fields.
 //!
-//! The kernel shows a kind's fields ([`EventKind::visit`]); this table builds the kind again. Which
-//! type a field has is left to inference, so that the table only lists names. The tests below hold
-//! it against the kernel's, kind by kind and word by word.
+//! The kernel lists the fields of a kind with [`EventKind::visit`]; this table is the inverse. The
+//! types of the fields are inferred, so the table contains only names. The tests below compare it
+//! with the kernel for every kind and every word.
 
 use crate::error::ErrorKind;
-use crate::fields::Take;
+use crate::fields::FieldReader;
 use crate::record::Value;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use asx_kernel::time::Time;
 
 macro_rules! kinds {
     ($($variant:ident = $code:literal $name:literal { $($field:ident),* })*) => {
-        /// The code of the kind of this name.
+        /// Returns the code of the kind with this name.
         ///
         /// ```
         /// assert_eq!(asx_trace::kind_code("task_moved"), Some(11));
@@ -34,14 +34,14 @@ macro_rules! kinds {
             }
         }
 
-        /// Builds the kind with this code; `None` if there is none.
+        /// Builds the kind with this code, or returns `None` if there is no such kind.
         pub(crate) fn build(
             code: u64,
-            from: &mut impl Take,
+            from: &mut impl FieldReader,
         ) -> Result<Option<EventKind>, ErrorKind> {
             Ok(Some(match code {
                 $($code => EventKind::$variant {
-                    $($field: Part::take(from, stringify!($field))?,)*
+                    $($field: FieldType::read(from, stringify!($field))?,)*
                 },)*
                 _ => return Ok(None),
             }))
@@ -94,7 +94,7 @@ kinds! {
     SocketClosed = 86 "socket_closed" { socket }
 }
 
-/// What can run out: the words a `resource_exhausted` event may have.
+/// The resources that can be exhausted: the possible words of a `resource_exhausted` event.
 pub const EXHAUSTIBLE: [&str; 10] = [
     "tasks",
     "regions",
@@ -108,43 +108,43 @@ pub const EXHAUSTIBLE: [&str; 10] = [
     "ready_queue",
 ];
 
-/// A field that is a hash: fixed width, not a number to count with.
+/// Whether a field is a hash, which is written in a fixed width.
 pub(crate) fn is_hash(field: &str) -> bool {
     field == "decision_hash"
 }
 
-/// A type of field.
-trait Part: Sized {
-    fn take(from: &mut impl Take, field: &'static str) -> Result<Self, ErrorKind>;
+/// A type of field that can be read.
+trait FieldType: Sized {
+    fn read(from: &mut impl FieldReader, field: &'static str) -> Result<Self, ErrorKind>;
 }
 
-impl Part for u64 {
-    fn take(from: &mut impl Take, field: &'static str) -> Result<u64, ErrorKind> {
+impl FieldType for u64 {
+    fn read(from: &mut impl FieldReader, field: &'static str) -> Result<u64, ErrorKind> {
         if is_hash(field) { from.hash(field) } else { from.number(field) }
     }
 }
 
-impl Part for u8 {
-    fn take(from: &mut impl Take, field: &'static str) -> Result<u8, ErrorKind> {
+impl FieldType for u8 {
+    fn read(from: &mut impl FieldReader, field: &'static str) -> Result<u8, ErrorKind> {
         from.number(field)?.try_into().map_err(|_| ErrorKind::Range { field })
     }
 }
 
-impl Part for Option<u64> {
-    fn take(from: &mut impl Take, field: &'static str) -> Result<Option<u64>, ErrorKind> {
+impl FieldType for Option<u64> {
+    fn read(from: &mut impl FieldReader, field: &'static str) -> Result<Option<u64>, ErrorKind> {
         from.maybe(field)
     }
 }
 
-impl Part for bool {
-    fn take(from: &mut impl Take, field: &'static str) -> Result<bool, ErrorKind> {
+impl FieldType for bool {
+    fn read(from: &mut impl FieldReader, field: &'static str) -> Result<bool, ErrorKind> {
         from.flag(field)
     }
 }
 
-/// The value a word stands for.
+/// Reads a word and returns its value.
 pub(crate) fn word<T>(
-    from: &mut impl Take,
+    from: &mut impl FieldReader,
     field: &'static str,
     find: impl Fn(&str) -> Option<T>,
 ) -> Result<T, ErrorKind> {
@@ -154,8 +154,8 @@ pub(crate) fn word<T>(
 
 macro_rules! words {
     ($($type:ty = $find:expr;)*) => {$(
-        impl Part for $type {
-            fn take(from: &mut impl Take, field: &'static str) -> Result<$type, ErrorKind> {
+        impl FieldType for $type {
+            fn read(from: &mut impl FieldReader, field: &'static str) -> Result<$type, ErrorKind> {
                 word(from, field, $find)
             }
         }
@@ -177,8 +177,8 @@ words! {
     &'static str = |word| EXHAUSTIBLE.into_iter().find(|known| *known == word);
 }
 
-/// Builds the kind with this code from raw fields: words are numbers that `word` translates, and a
-/// flag is 1 or 0. `None` if there is no such kind, or its fields are others.
+/// Builds the kind with this code from numeric fields: `word` translates numbers to words, and a
+/// flag is 0 or 1. Returns `None` if there is no such kind, or if the fields do not fit it.
 ///
 /// ```
 /// use asx_kernel::journal::EventKind;
@@ -193,13 +193,13 @@ pub fn kind_of_fields(
     build(code, &mut RawFields { rest: fields.iter(), word }).ok().flatten()
 }
 
-/// Fields as numbers, one after another.
+/// Reads fields from a sequence of numbers.
 struct RawFields<'a, W> {
     rest: core::slice::Iter<'a, Option<u64>>,
     word: W,
 }
 
-impl<W: Fn(u64) -> Option<&'static str>> Take for RawFields<'_, W> {
+impl<W: Fn(u64) -> Option<&'static str>> FieldReader for RawFields<'_, W> {
     fn number(&mut self, field: &'static str) -> Result<u64, ErrorKind> {
         self.maybe(field)?.ok_or(ErrorKind::Range { field })
     }
@@ -237,13 +237,13 @@ mod tests {
     use asx_kernel::journal::{Event, Field};
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// Gives the same number everywhere, and these words one after the other.
+    /// Returns the same number for every field, and these words in order.
     struct Sample<'a> {
         number: u64,
         words: &'a [&'a str],
     }
 
-    impl Take for Sample<'_> {
+    impl FieldReader for Sample<'_> {
         fn number(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
             Ok(self.number)
         }
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Every word of every enum a field can have.
+    /// All words of all enums that occur in fields.
     fn vocabulary() -> BTreeMap<&'static str, Vec<&'static str>> {
         fn names<T: Copy, const N: usize>(
             all: [T; N],
@@ -299,7 +299,7 @@ mod tests {
         ])
     }
 
-    /// Every kind with every combination of words, for two numbers.
+    /// Returns every kind with every combination of words, for two numbers.
     fn every_kind() -> Vec<EventKind> {
         let all: BTreeSet<&str> = vocabulary().into_values().flatten().collect();
         let mut kinds: Vec<EventKind> = Vec::new();
@@ -318,14 +318,17 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_with_every_word_is_built_from_what_it_shows() {
+    fn every_kind_with_every_word_is_rebuilt_from_its_fields() {
         let kinds = every_kind();
         let names: BTreeSet<&str> = kinds.iter().map(EventKind::name).collect();
         assert_eq!(names, EventKind::NAMES.iter().copied().collect());
         let mut words: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         for kind in &kinds {
             assert_eq!(kind_code(kind.name()), Some(kind.code()));
-            assert!(kind.code() < 0xf0, "the other tags of the binary codec are above");
+            assert!(
+                kind.code() < 0xf0,
+                "larger codes are tags of other records in the binary codec"
+            );
             kind.visit(|field, value| {
                 if let Field::Word(word) = value {
                     words.entry((kind.name(), field)).or_default().insert(word);
@@ -340,14 +343,14 @@ mod tests {
                 ("obligation_resolved", _) => "obligation",
                 ("region_moved", _) => "region",
                 ("task_moved", _) => "task",
-                other => panic!("a field nobody knows: {other:?}"),
+                other => panic!("unknown field: {other:?}"),
             };
             assert_eq!(seen, known[enumeration].iter().copied().collect(), "{kind} {field}");
         }
     }
 
     #[test]
-    fn every_kind_with_every_word_comes_back_from_both_codecs() {
+    fn every_kind_with_every_word_survives_both_codecs() {
         let events: Vec<Event> = (0..)
             .zip(every_kind())
             .map(|(seq, kind)| {
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_code_or_word_is_taken() {
+    fn unknown_codes_and_words_are_refused() {
         let mut sample = Sample { number: 1, words: &["Open", "open"] };
         assert_eq!(build(6, &mut sample), Ok(None));
         let word = String::from("open");

@@ -1,17 +1,17 @@
-//! Traces: what a run left behind, as a file that others can read, check and compare.
+//! Traces: recorded runs as files that can be read, checked and compared.
 //!
-//! A trace is a [`Header`] and a stream of [`Record`]s: the kernel's events in their order, the
-//! free choices that were made, names for the things events speak of, what only the host saw, the
-//! moments worth a look, and an [`End`] that says how much there was and its digest.
+//! A trace is a [`Header`] and a stream of [`Record`]s: the kernel's events in order, the free
+//! choices that were made, names for the ids in events, host events, marked moments, and an [`End`]
+//! with the number of events and their digest.
 //!
 //! ```text
-//! journal -> Record -> Writer -> JSON lines | binary -> Reader -> Record -> verify, diff, people
+//! journal -> Record -> Writer -> JSON lines | binary -> Reader -> Record -> verify, diff, report
 //! ```
 //!
-//! Both codecs carry the same records and thus the same digest; [`Reader`] tells them apart by
-//! their first bytes. Reading and writing need memory for one record (one block), never for the
-//! file. Whatever is wrong with a file is an [`Error`] with its place; what stands before the
-//! damage is still read. `docs/TRACE.md` has the formats.
+//! Both codecs carry the same records and thus the same digest. [`Reader`] detects the codec by the
+//! first bytes. Reading and writing need memory for one record (or one block), never for the whole
+//! file. A malformed file yields an [`Error`] with its position, after all records before the
+//! damage. `docs/TRACE.md` describes the formats.
 //!
 //! ```
 //! use asx_trace::{Codec, Header, Label, Class, Reader, Record, Writer, verify};
@@ -36,6 +36,7 @@ extern crate std;
 
 mod binary;
 mod check;
+mod describe;
 mod diff;
 mod error;
 mod fields;
@@ -48,10 +49,10 @@ mod reader;
 mod record;
 pub mod refine;
 mod scheduler;
-mod words;
 mod writer;
 
 pub use check::{Checker, Report, Violation, verify};
+pub use describe::socket_words;
 pub use diff::{Comparison, Difference, Unread, diff};
 pub use error::{Error, ErrorKind, Place};
 pub use input::{Sink, Source};
@@ -61,5 +62,4 @@ pub use monitor::{Mismatch, Monitor, Parted};
 pub use reader::Reader;
 pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
 pub use scheduler::{MANDATORY, SCHEDULER_KINDS, SchedulerKind};
-pub use words::socket_words;
 pub use writer::{Codec, Writer, json_line};

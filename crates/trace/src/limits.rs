@@ -1,9 +1,8 @@
-//! How large the parts of a trace may be. Readers refuse what is larger before they keep it,
-//! writers before they write it.
+//! Size limits. Readers refuse larger input before they store it, writers before they write it.
 
 use crate::error::ErrorKind;
 
-/// Bounds on what one record may take.
+/// The maximal sizes of the parts of a record.
 ///
 /// ```
 /// use asx_trace::Limits;
@@ -11,7 +10,7 @@ use crate::error::ErrorKind;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a line of JSON, its end not counted.
+    /// Bytes of a line of JSON, without the newline.
     pub line: usize,
     /// Bytes of a block of the binary codec.
     pub block: usize,
@@ -23,7 +22,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // A record of the most and longest pairs, every letter escaped, fits in a line.
+        // A record with the maximal number and size of pairs, all characters escaped, fits in a
+        // line.
         Limits { line: 4 << 20, block: 1 << 20, text: 4096, pairs: 64 }
     }
 }

@@ -1,8 +1,8 @@
-//! A run held against a recorded one while it goes on.
+//! Comparison of a running program with a recorded run.
 //!
-//! The events of the run are compared with those of the trace one by one as they come, decisions
-//! among them; digests of both sides run along. The first difference ends it: what was recorded,
-//! what came instead, and where that stands in the file.
+//! The events of the run, decisions included, are compared one by one with those of the trace, and
+//! the digests of both sides are kept. The comparison ends at the first difference, which reports
+//! the recorded event, the actual event, and the position in the file.
 
 use crate::error::{Error, Place};
 use crate::input::Source;
@@ -36,43 +36,43 @@ use core::fmt;
 #[derive(Debug)]
 pub struct Monitor<S> {
     reader: Reader<S>,
-    /// The next event of the trace, and where it stands; read when it is first needed.
+    /// The next event of the trace and its position, read when it is first needed.
     next: Option<(Event, Place)>,
     end: Option<End>,
-    /// The digest of the events that both have.
+    /// The digest of the events that both runs have in common.
     digest: Digest,
     events: u64,
     decisions: u64,
 }
 
 impl<S: Source> Monitor<S> {
-    /// Compares with this trace.
+    /// Creates a monitor that compares with this trace.
     pub fn new(reader: Reader<S>) -> Monitor<S> {
         let digest = Digest::new();
         Monitor { reader, next: None, end: None, digest, events: 0, decisions: 0 }
     }
 
-    /// What the trace says of itself.
+    /// Returns the header of the trace.
     pub fn header(&self) -> &Header {
         self.reader.header()
     }
 
-    /// How many events were compared, and how many of those are decisions.
+    /// Returns the number of compared events, and of decisions among them.
     pub fn compared(&self) -> (u64, u64) {
         (self.events, self.decisions)
     }
 
-    /// The run has recorded this, after all that was seen before.
+    /// Compares the next event of the run.
     ///
     /// # Errors
-    /// Something else was recorded, or the trace cannot be read up to there.
+    /// The trace has another event here, or cannot be read up to this event.
     pub fn see(&mut self, event: &Event) -> Result<(), Parted> {
         let recorded = self.next()?;
         if let Some((recorded, _)) = recorded
             && event.seq < recorded.seq
             && self.events == 0
         {
-            // A ring has overwritten it in the trace; the digest at the end covers it.
+            // The recorded ring has overwritten this event; the final digest covers it.
             return Ok(());
         }
         if recorded.is_none_or(|(recorded, _)| recorded != *event) {
@@ -85,10 +85,10 @@ impl<S: Source> Monitor<S> {
         Ok(())
     }
 
-    /// The run is over, with this digest of all that it recorded, which is answered.
+    /// Ends the comparison. `digest` is the digest of all events of the run, and is returned.
     ///
     /// # Errors
-    /// More was recorded, or another digest; or the trace cannot be read to its end.
+    /// The trace has more events or another digest, or cannot be read to its end.
     pub fn finish(mut self, digest: u64) -> Result<u64, Parted> {
         let recorded = self.next()?;
         if recorded.is_some() {
@@ -132,18 +132,18 @@ impl<S: Source> Monitor<S> {
     }
 }
 
-/// Where a run and its recording part.
+/// The first difference between a run and its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The number of the first event that differs; if only the digests do, of the end.
+    /// The number of the first differing event; if only the digests differ, the number of events.
     pub seq: u64,
-    /// Where it stands in the trace.
+    /// The position in the trace.
     pub place: Place,
-    /// What was recorded; nothing at the end.
+    /// The recorded event; `None` at the end of the trace.
     pub recorded: Option<Event>,
-    /// What came now; nothing at the end.
+    /// The actual event; `None` at the end of the run.
     pub got: Option<Event>,
-    /// The digests of what was compared up to there and of that event: recorded, and now.
+    /// The digests of all events up to and including the differing one: recorded, and actual.
     pub digests: [u64; 2],
 }
 
@@ -157,7 +157,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// An event, or the end.
+/// Displays an event, or the end.
 struct Side<'a>(&'a Option<Event>);
 
 impl fmt::Display for Side<'_> {
@@ -177,12 +177,12 @@ impl Coded for Mismatch {
     }
 }
 
-/// Why a run is not held against its recording any more.
+/// The reason why the comparison with a recording ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parted {
-    /// They differ.
+    /// The run and the recording differ.
     Mismatch(Box<Mismatch>),
-    /// The trace cannot be read on.
+    /// The trace cannot be read any further.
     Unread(Error),
 }
 

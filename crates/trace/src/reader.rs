@@ -1,4 +1,4 @@
-//! Reading a trace, whichever codec it is in.
+//! Reading a trace of either codec.
 
 use crate::binary::{BinaryReader, MAGIC};
 use crate::error::{Error, ErrorKind, Place};
@@ -9,8 +9,8 @@ use crate::limits::Limits;
 use crate::record::{Header, Record};
 use crate::writer::Codec;
 
-/// Reads records one by one. It ends after the end record, or after the first error; what was
-/// before the error has been read by then.
+/// An iterator over the records of a trace. It ends after the end record, or after the first error;
+/// all records before the error are returned first.
 ///
 /// ```
 /// let reader = asx_trace::Reader::open(&b"{\"record\":\"mark\"}\n"[..]);
@@ -21,7 +21,7 @@ use crate::writer::Codec;
 pub struct Reader<S> {
     inner: Inner<S>,
     header: Header,
-    /// Records read, the header included.
+    /// The number of records read, including the header.
     records: u64,
     stage: Stage,
 }
@@ -40,22 +40,22 @@ enum Stage {
     Done,
 }
 
-/// How files begin that traces come in by mistake, and what that is.
+/// The first bytes of formats that a trace may be wrapped in by mistake, and their descriptions.
 const WRAPPINGS: [(&[u8], &str); 5] = [
     (b"\xef\xbb\xbf", "a byte-order mark"),
     (b"\xff\xfe", "a byte-order mark of UTF-16"),
     (b"\xfe\xff", "a byte-order mark of UTF-16"),
-    (b"\x1f\x8b", "what gzip writes; unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "what zstd writes; unpack it first"),
+    (b"\x1f\x8b", "gzip data; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "zstd data; decompress it first"),
 ];
 
 impl<S: Source> Reader<S> {
-    /// Finds out the codec and reads the header, within the usual limits.
+    /// Detects the codec and reads the header, within the default limits.
     pub fn open(source: S) -> Result<Reader<S>, Error> {
         Reader::with_limits(source, Limits::default())
     }
 
-    /// Finds out the codec and reads the header.
+    /// Detects the codec and reads the header, within `limits`.
     pub fn with_limits(source: S, limits: Limits) -> Result<Reader<S>, Error> {
         let mut input = Input::new(source);
         let start = |kind| Error { kind, place: Place::Byte(0), record: 0 };
@@ -74,12 +74,12 @@ impl<S: Source> Reader<S> {
         Ok(Reader { inner, header, records: 1, stage: Stage::Open })
     }
 
-    /// What the trace says of itself.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The codec it is in.
+    /// Returns the codec.
     pub fn codec(&self) -> Codec {
         match self.inner {
             Inner::Json(_) => Codec::Json,
@@ -87,12 +87,12 @@ impl<S: Source> Reader<S> {
         }
     }
 
-    /// Where the last record began, or the last error is.
+    /// Returns the position of the last record or error.
     pub fn place(&self) -> Place {
         self.inner.place()
     }
 
-    /// The number of the last record; the header is 0.
+    /// Returns the number of the last record; the header is 0.
     pub fn record(&self) -> u64 {
         self.records - 1
     }

@@ -1,4 +1,4 @@
-//! What a trace consists of.
+//! The records of a trace.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,31 +6,31 @@ use asx_kernel::choose::Point;
 use asx_kernel::journal::Event;
 
 /// The version of the formats that is written, and the only one that is read. Version 1 had no
-/// contract in its header, and another name for decisions.
+/// contract in its header, and used another name for decisions.
 pub const VERSION: u64 = 2;
 
-/// What a trace says of itself before anything else.
+/// The first item of a trace: what was run, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The contract whose laws the run is held against: id and version. Only traces of
-    /// [this build's](asx_kernel::CONTRACT) are read.
+    /// The contract that the run is checked against: its id and version. Only traces of
+    /// [this build's contract](asx_kernel::CONTRACT) are read.
     pub contract: String,
     /// The program or scenario that ran.
     pub program: String,
     /// The host it ran on.
     pub host: String,
-    /// The seed of its choices.
+    /// The seed of the run's choices.
     pub seed: u64,
-    /// How many workers it had, threads in `block_on` that are none counted with them.
+    /// The number of workers, including threads in `block_on` that are not workers.
     pub workers: u64,
     /// Whether the trace begins with event 0.
     pub complete: bool,
-    /// Whatever else its writer wants to say; each name once.
+    /// Additional name-value pairs; the names are distinct.
     pub meta: Vec<(String, String)>,
 }
 
 impl Header {
-    /// A header of a complete trace of one worker under seed 0.
+    /// Creates the header of a complete trace with one worker and seed 0.
     pub fn new(program: impl Into<String>, host: impl Into<String>) -> Header {
         let program = program.into();
         let host = host.into();
@@ -42,22 +42,22 @@ impl Header {
 /// One record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A semantic event: what the digest covers.
+    /// A semantic event. The digest covers the events.
     Event(Event),
     /// A free choice that was made before the next event.
     Choice(Choice),
-    /// A name for something events speak of.
+    /// A name for an id in events.
     Label(Label),
-    /// Something only the host saw.
+    /// An event that only the host observed.
     Host(HostEvent),
-    /// A moment worth a look.
+    /// A marked moment.
     Mark(Mark),
     /// The last record.
     End(End),
 }
 
 impl Record {
-    /// The word for its kind.
+    /// The name of the kind of record.
     pub const fn name(&self) -> &'static str {
         match self {
             Record::Event(_) => "event",
@@ -84,23 +84,23 @@ records! {
     Event => Event, Choice => Choice, Label => Label, HostEvent => Host, Mark => Mark, End => End
 }
 
-/// A free choice.
+/// A free choice of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Its position among the choices, from 0.
     pub index: u64,
-    /// What was chosen.
+    /// The point of choice.
     pub point: String,
-    /// Whom it was about: a worker, a task.
+    /// The worker or task that the choice was about.
     pub subject: Option<u64>,
-    /// How many options there were.
+    /// The number of options.
     pub count: u64,
-    /// Which one was taken: less than `count`.
+    /// The chosen option: less than `count`.
     pub picked: u64,
 }
 
 impl Choice {
-    /// A choice the kernel asked for.
+    /// Creates the record of a choice that the kernel requested.
     ///
     /// ```
     /// use asx_kernel::choose::Point;
@@ -119,7 +119,7 @@ impl Choice {
     }
 }
 
-/// What kind of thing a label names.
+/// The class of an object that a label names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// A task.
@@ -130,7 +130,7 @@ pub enum Class {
     Timer,
     /// A channel.
     Channel,
-    /// A socket. Events have its number among their fields.
+    /// A socket. Its number is among the fields of events.
     Socket,
 }
 
@@ -139,72 +139,72 @@ impl Class {
     pub const ALL: [Class; 5] =
         [Class::Task, Class::Region, Class::Timer, Class::Channel, Class::Socket];
 
-    /// The word for it, as events have it.
+    /// The name of the class in events.
     pub const fn name(self) -> &'static str {
         ["task", "region", "timer", "channel", "socket"][self as usize]
     }
 
-    /// The class of this name.
+    /// Returns the class with this name.
     pub fn from_name(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 }
 
-/// A name: a task's, or the path it was spawned by.
+/// The name of an object. For a task: its name or its spawn path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// What it names.
+    /// The class of the object.
     pub class: Class,
-    /// The number events know it by.
+    /// The number of the object in events.
     pub number: u64,
     /// The name.
     pub text: String,
 }
 
-/// What only the host saw. Not in the digest.
+/// An event that only the host observed. Not part of the digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
     /// Its position among the host's events.
     pub seq: u64,
-    /// What happened.
+    /// The kind of event.
     pub kind: String,
-    /// Its fields; each name once.
+    /// The fields; their names are distinct.
     pub fields: Vec<(String, Value)>,
 }
 
 /// The value of a host event's field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Explicitly nothing.
+    /// The explicit null value.
     Null,
     /// A number.
     Number(u64),
-    /// A yes or no.
+    /// A boolean.
     Flag(bool),
     /// A text.
     Text(String),
 }
 
-/// A moment worth a look: where it failed, where two runs parted.
+/// A marked moment, for example a failure or the point where two runs diverge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The event it is about.
+    /// The marked event.
     pub seq: u64,
-    /// How grave it is, in a word.
+    /// The severity, as a word.
     pub severity: String,
-    /// What there is to see.
+    /// The text to show.
     pub text: String,
 }
 
-/// How much there was.
+/// The last record: counts and the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Events that were recorded, lost ones too.
+    /// The number of recorded events, lost ones included.
     pub recorded: u64,
-    /// Events of those that are not in the trace.
+    /// The number of recorded events that are not in the trace.
     pub lost: u64,
-    /// The digest of all events that were recorded.
+    /// The digest of all recorded events.
     pub digest: u64,
-    /// Choices in the trace.
+    /// The number of choices in the trace.
     pub choices: u64,
 }

@@ -1,14 +1,15 @@
-//! Events of a host's scheduler: their names, and the fields each of them must have.
+//! Events of a host's scheduler: their kinds and the fields that each must have.
 //!
-//! Every event whose kind begins with `scheduler_` has all of [`MANDATORY`], as nothing where it
-//! does not apply. What a kind always has is never nothing. The fields of a decision belong to the
-//! step in which the event happened: they are there together or not at all.
+//! Every host event with a kind that begins with `scheduler_` has all fields of [`MANDATORY`]; a
+//! field that does not apply is null. Each kind defines which fields must not be null. The fields
+//! of a decision belong to the step during which the event occurred: all of them are null, or none
+//! is.
 
 use crate::record::{HostEvent, Value};
 use alloc::format;
 use alloc::string::String;
 
-/// What every event of a host's scheduler has.
+/// The fields that every event of a host's scheduler has.
 pub const MANDATORY: [&str; 10] = [
     "task_id",
     "region_id",
@@ -29,17 +30,17 @@ const DECISION: [&str; 5] = ["task_id", "region_id", "lane", "decision_seq", "de
 const TURN: [&str; 4] =
     ["host_turn_id", "microtask_batch_id", "cancel_streak", "cancel_streak_limit"];
 
-/// A kind of event, and what is never nothing in it.
+/// A kind of scheduler event, and the fields that must not be null in it.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerKind {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Whether it is about a step of the scheduler, or happens in a turn.
+    /// Whether the event belongs to a step of the scheduler, and whether it occurs in a turn.
     decision: bool,
     turn: bool,
-    /// Whether it is a failure.
+    /// Whether the event reports a failure.
     failure: bool,
-    /// What only this kind has.
+    /// Additional fields of this kind.
     own: &'static [&'static str],
 }
 
@@ -51,7 +52,7 @@ const fn with(own: &'static [&'static str], kind: SchedulerKind) -> SchedulerKin
     SchedulerKind { own, ..kind }
 }
 
-/// Every kind there is.
+/// All kinds of scheduler events.
 pub const SCHEDULER_KINDS: [SchedulerKind; 13] = [
     kind("scheduler_step_begin", false, true, false),
     kind("scheduler_step_decision", true, true, false),
@@ -59,7 +60,7 @@ pub const SCHEDULER_KINDS: [SchedulerKind; 13] = [
     kind("scheduler_reentrancy_deferred", false, true, true),
     with(&["limit"], kind("scheduler_burst_limit_reached", false, true, false)),
     with(&["call"], kind("scheduler_host_handoff", false, true, false)),
-    // Threads have neither turns nor batches, but they may be refused something too.
+    // Threads have no turns and no batches, but can be denied a capability too.
     with(&["capability", "provenance"], kind("scheduler_capability_denied", false, false, true)),
     with(&["timer"], kind("scheduler_stale_timer", false, true, true)),
     with(&["by_ns"], kind("scheduler_clock_went_back", false, true, true)),
@@ -70,12 +71,12 @@ pub const SCHEDULER_KINDS: [SchedulerKind; 13] = [
 ];
 
 impl SchedulerKind {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<SchedulerKind> {
         SCHEDULER_KINDS.into_iter().find(|kind| kind.name == name)
     }
 
-    /// Whether the field is never nothing.
+    /// Whether the field must not be null.
     fn requires(&self, field: &str) -> bool {
         (self.decision && DECISION.contains(&field))
             || (self.turn && TURN.contains(&field))
@@ -84,8 +85,8 @@ impl SchedulerKind {
     }
 }
 
-/// What is wrong with a host event, if it is one of the scheduler's: a word for programs, and a
-/// sentence that names the field. `in_step`: it stands between the decision and the end of a step.
+/// Checks a host event, if it is one of the scheduler's. `in_step` is true between the decision and
+/// the end of a step. The error is a stable code and a message that names the field.
 pub(crate) fn check(event: &HostEvent, in_step: bool) -> Result<(), (&'static str, String)> {
     let HostEvent { seq, kind: name, fields } = event;
     if !name.starts_with("scheduler_") {
@@ -93,10 +94,10 @@ pub(crate) fn check(event: &HostEvent, in_step: bool) -> Result<(), (&'static st
     }
     let Some(kind) = SchedulerKind::from_name(name) else {
         let text = match &**name {
-            "scheduler_decision" => "; it is called `scheduler_step_decision`",
+            "scheduler_decision" => "; use `scheduler_step_decision`",
             _ => "",
         };
-        return Err(("host_kind", format!("host event {seq}: there is no kind `{name}`{text}")));
+        return Err(("host_kind", format!("host event {seq}: unknown kind `{name}`{text}")));
     };
     let value = |field: &str| fields.iter().find(|(of, _)| of == field).map(|(_, value)| value);
     let has = |field: &str| value(field).is_some_and(|value| *value != Value::Null);

@@ -9,7 +9,7 @@ use crate::record::{End, Header, Record};
 use alloc::string::String;
 use asx_kernel::digest::Digest;
 
-/// How a trace is written down.
+/// The encoding of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// One JSON object per line.
@@ -19,7 +19,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Its name, and the usual ending of its files' names.
+    /// The name of the codec, which is also the usual file extension.
     pub const fn name(self) -> &'static str {
         match self {
             Codec::Json => "jsonl",
@@ -28,7 +28,7 @@ impl Codec {
     }
 }
 
-/// Writes records one by one. After a refusal nothing more can be written.
+/// Writes records one by one. After an error no more records can be written.
 #[derive(Debug)]
 pub struct Writer<S> {
     sink: S,
@@ -54,12 +54,12 @@ enum Stage {
 }
 
 impl<S: Sink> Writer<S> {
-    /// Begins a trace, within the usual limits.
+    /// Begins a trace, within the default limits.
     pub fn new(sink: S, codec: Codec, header: &Header) -> Result<Writer<S>, ErrorKind> {
         Writer::with_limits(sink, codec, header, Limits::default())
     }
 
-    /// Begins a trace.
+    /// Begins a trace, within `limits`.
     pub fn with_limits(
         mut sink: S,
         codec: Codec,
@@ -82,7 +82,7 @@ impl<S: Sink> Writer<S> {
         Ok(Writer { sink, inner, digest, events: 0, choices: 0, stage: Stage::Open })
     }
 
-    /// Writes a record. After an end record there can be none.
+    /// Writes a record. Fails after the end record.
     pub fn write(&mut self, record: &Record) -> Result<(), ErrorKind> {
         if self.stage != Stage::Open {
             return Err(ErrorKind::Closed);
@@ -109,7 +109,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Hands on everything written so far, at the price of a short block.
+    /// Writes all buffered records to the sink. In the binary codec this ends the current block.
     pub fn flush(&mut self) -> Result<(), ErrorKind> {
         if let Inner::Binary(binary) = &mut self.inner {
             binary.close_block();
@@ -119,8 +119,8 @@ impl<S: Sink> Writer<S> {
         self.sink.flush()
     }
 
-    /// Ends the trace and gives the sink back. An end record that was not written is: of a run
-    /// whose events were all written.
+    /// Ends the trace and returns the sink. If no end record was written, this writes one that
+    /// covers exactly the written events and choices.
     pub fn finish(mut self) -> Result<S, ErrorKind> {
         match self.stage {
             Stage::Open => {
@@ -136,7 +136,7 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// A record as the line of JSON that a trace has for it, without its end.
+/// Returns the JSON line of a record, without the newline.
 ///
 /// ```
 /// use asx_trace::{Class, Label, json_line};

@@ -226,11 +226,11 @@ fn damage_does_not_hold_and_what_is_no_trace_is_unusable() {
     fs::write(&first, "hello\n").expect("written");
     for command in ["verify", "show", "digest"] {
         let why = refused(&["trace", command, &first]);
-        assert!(why.contains("b.txt: byte 0 (record 0): this is no trace"), "{why}");
+        assert!(why.contains("b.txt: byte 0 (record 0): not a trace"), "{why}");
         assert!(refused(&["trace", command, &second]).contains("none.asxt"));
     }
-    assert!(refused(&["trace", "diff", &first, &path]).contains("this is no trace"));
-    assert!(refused(&["trace", "convert", &first, &second]).contains("this is no trace"));
+    assert!(refused(&["trace", "diff", &first, &path]).contains("not a trace"));
+    assert!(refused(&["trace", "convert", &first, &second]).contains("not a trace"));
     assert!(!Path::new(&second).exists());
 }
 
@@ -420,7 +420,7 @@ fn report_and_export_refuse_what_they_cannot_do() {
         let why = refused(&["trace", command, flag, &a, &a]);
         assert!(why.contains("this is the input: it is not overwritten"), "{why}");
         let why = refused(&["trace", command, flag, &folder.path("x"), &other]);
-        assert!(why.contains("b.txt: byte 0 (record 0): this is no trace"), "{why}");
+        assert!(why.contains("b.txt: byte 0 (record 0): not a trace"), "{why}");
         let why = refused(&["trace", command, flag, &folder.path("no/x"), &a]);
         assert!(why.contains("no/x: "), "{why}");
         let why = refused(&["trace", command, flag, &folder.path("x"), &folder.path("none")]);

@@ -6,10 +6,10 @@
 //! record = tag field*                       a record never crosses the end of its block
 //! ```
 //!
-//! Numbers are LEB128 varints. Events are written as a difference to the one before: one byte says
-//! which ids there are and whether `seq` and `time` are as expected. Texts are written once and
-//! then by their number. The checksum covers the one before it too, so that no block can be left
-//! out, moved or repeated.
+//! Numbers are LEB128 varints. An event is written as a difference from the previous one: one byte
+//! says which ids are present and whether `seq` and `time` are as expected. A text is written in
+//! full once, and by its number afterwards. A block's checksum covers the previous checksum too, so
+//! removed, moved and repeated blocks are detected.
 
 mod read;
 mod write;
@@ -23,18 +23,18 @@ use asx_kernel::digest::Digest;
 /// The first bytes; the version follows.
 pub(crate) const MAGIC: [u8; 4] = *b"ASXT";
 
-/// A block is written as soon as it is this long.
+/// A block is closed as soon as it has this many bytes.
 const BLOCK: usize = 4096;
 
-/// Texts up to this many bytes are given a number, as long as there are fewer than `NUMBERED`.
+/// Texts of up to `SHORT` bytes get numbers, up to `NUMBERED` texts.
 const SHORT: usize = 64;
 const NUMBERED: usize = 4096;
 
-/// The bits of an event's first byte, above those of its four ids.
+/// Bits of an event's first byte, above those of its four ids: an explicit `seq` or `time` follows.
 const OTHER_SEQ: u8 = 0x10;
 const OTHER_TIME: u8 = 0x20;
 
-/// Tags of records that are no events; an event's tag is its kind's code.
+/// The tags of all items except events. The tag of an event is the code of its kind.
 const TAGS: [(u8, Tag); 6] = [
     (0xf0, Tag::Header),
     (0xf1, Tag::Choice),
@@ -44,7 +44,7 @@ const TAGS: [(u8, Tag); 6] = [
     (0xf5, Tag::End),
 ];
 
-/// What a block's checksum must be, after a block with the checksum `before`.
+/// Computes a block's checksum, given the previous block's.
 fn checksum(before: u64, payload: &[u8]) -> u64 {
     let mut digest = Digest::new();
     digest.word(before).bytes(payload);

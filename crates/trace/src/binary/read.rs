@@ -1,8 +1,8 @@
-//! Reading blocks.
+//! The reader of the binary codec.
 
 use super::{MAGIC, NUMBERED, OTHER_SEQ, OTHER_TIME, SHORT, TAGS, checksum};
 use crate::error::{ErrorKind, Place};
-use crate::fields::{Item, Tag, Take, distinct, take};
+use crate::fields::{FieldReader, Item, Tag, distinct, read_item};
 use crate::input::{Input, Source};
 use crate::limits::Limits;
 use crate::record::{VERSION, Value};
@@ -11,30 +11,30 @@ use alloc::vec::Vec;
 use asx_kernel::journal::Subject;
 use asx_kernel::time::Time;
 
-/// Turns blocks into records.
+/// Decodes blocks into records.
 #[derive(Debug)]
 pub(crate) struct BinaryReader<S> {
     input: Input<S>,
     block: Block,
-    /// Blocks begun.
+    /// The number of blocks begun.
     blocks: u64,
     checksum: u64,
-    /// Where the last record begins, or what is wrong.
+    /// The position of the last record or error.
     at: u64,
 }
 
 impl<S: Source> BinaryReader<S> {
-    /// A reader that has looked at what stands before the first block.
+    /// Creates a reader at the start of the file.
     pub(crate) fn new(input: Input<S>, limits: Limits) -> BinaryReader<S> {
         BinaryReader { input, block: Block::new(limits), blocks: 0, checksum: 0, at: 0 }
     }
 
-    /// Where the last record or the last error is.
+    /// Returns the position of the last record or error.
     pub(crate) fn place(&self) -> Place {
         Place::Byte(self.at)
     }
 
-    /// What stands before the first block.
+    /// Reads the magic bytes and the version.
     pub(crate) fn preamble(&mut self) -> Result<(), ErrorKind> {
         for wanted in MAGIC {
             self.at = self.input.offset;
@@ -48,7 +48,7 @@ impl<S: Source> BinaryReader<S> {
         if version == VERSION { Ok(()) } else { Err(ErrorKind::Version { version }) }
     }
 
-    /// The next record.
+    /// Reads the next item.
     pub(crate) fn next(&mut self) -> Result<Item, ErrorKind> {
         if self.block.is_empty() {
             self.load()?;
@@ -59,7 +59,7 @@ impl<S: Source> BinaryReader<S> {
         item
     }
 
-    /// Whether nothing is left.
+    /// Checks that the input is at its end.
     pub(crate) fn finish(&mut self) -> Result<(), ErrorKind> {
         self.at = self.block.offset();
         if !self.block.is_empty() {
@@ -73,7 +73,8 @@ impl<S: Source> BinaryReader<S> {
         }
     }
 
-    /// The next block. Of one that ends early, what is there: it may hold whole records.
+    /// Loads the next block. A truncated block is loaded as far as possible: it may hold complete
+    /// records.
     fn load(&mut self) -> Result<(), ErrorKind> {
         self.at = self.input.offset;
         if self.block.cut {
@@ -122,15 +123,15 @@ impl<S: Source> BinaryReader<S> {
     }
 }
 
-/// A block whose records are taken one by one, and what they have said so far.
+/// The current block, and the decoder state that the records so far have established.
 #[derive(Debug)]
 struct Block {
     limits: Limits,
     payload: Vec<u8>,
     at: usize,
-    /// Where the payload begins in the file.
+    /// The offset of the payload in the file.
     base: u64,
-    /// The file ends in it.
+    /// Whether the file ends inside this block.
     cut: bool,
     texts: Vec<String>,
     next_seq: u64,
@@ -156,7 +157,7 @@ impl Block {
         let byte = self.byte()?;
         let own = TAGS.iter().find(|(own, _)| *own == byte);
         let tag = own.map_or(Tag::Event(byte.into()), |(_, tag)| *tag);
-        take(tag, self)
+        read_item(tag, self)
     }
 
     fn bytes(&mut self, count: u64) -> Result<&[u8], ErrorKind> {
@@ -192,7 +193,7 @@ impl Block {
         Err(ErrorKind::Syntax { wanted: "a number below 2^64" })
     }
 
-    /// What a difference leads to.
+    /// Reads a difference and returns the sum.
     fn step(&mut self, from: u64) -> Result<u64, ErrorKind> {
         let step = self.varint()?;
         Ok(from.wrapping_add(step >> 1 ^ (step & 1).wrapping_neg()))
@@ -218,7 +219,7 @@ impl Block {
     }
 }
 
-impl Take for Block {
+impl FieldReader for Block {
     fn number(&mut self, _: &'static str) -> Result<u64, ErrorKind> {
         self.varint()
     }

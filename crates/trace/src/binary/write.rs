@@ -1,8 +1,8 @@
-//! Writing blocks.
+//! The writer of the binary codec.
 
 use super::{BLOCK, MAGIC, NUMBERED, OTHER_SEQ, OTHER_TIME, SHORT, TAGS, checksum};
 use crate::error::ErrorKind;
-use crate::fields::{Give, Tag, distinct, give_header, give_record};
+use crate::fields::{FieldWriter, Tag, distinct, write_header, write_record};
 use crate::limits::Limits;
 use crate::record::{Header, Record, VERSION, Value};
 use alloc::collections::BTreeMap;
@@ -10,12 +10,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use asx_kernel::journal::Event;
 
-/// Gathers records and turns them into blocks.
+/// Collects records into blocks.
 #[derive(Debug)]
 pub(crate) struct BinaryWriter {
     limits: Limits,
     payload: Vec<u8>,
-    /// What is ready to be written.
+    /// Finished blocks, to be written by the caller.
     ready: Vec<u8>,
     texts: BTreeMap<String, u64>,
     checksum: u64,
@@ -36,15 +36,16 @@ impl BinaryWriter {
         }
     }
 
-    /// What stands before the first block; the header is in it.
+    /// Writes the magic bytes and the version, and begins the first block with the header.
     pub(crate) fn header(&mut self, header: &Header) -> Result<(), ErrorKind> {
         self.ready.extend_from_slice(&MAGIC);
         self.ready.push(VERSION as u8);
         self.tag(Tag::Header);
-        give_header(header, self)
+        write_header(header, self)
     }
 
-    /// Adds a record. One that is refused must be the last: it may be half there.
+    /// Appends a record. After an error the writer must not be used, because the block may contain
+    /// a part of the record.
     pub(crate) fn record(&mut self, record: &Record) -> Result<(), ErrorKind> {
         self.tag(match record {
             Record::Event(event) => Tag::Event(event.kind.code()),
@@ -54,7 +55,7 @@ impl BinaryWriter {
             Record::Mark(_) => Tag::Mark,
             Record::End(_) => Tag::End,
         });
-        give_record(record, self)?;
+        write_record(record, self)?;
         Limits::check("bytes of a block", self.payload.len(), self.limits.block)?;
         if self.payload.len() >= BLOCK {
             self.close_block();
@@ -62,7 +63,7 @@ impl BinaryWriter {
         Ok(())
     }
 
-    /// Ends the block under way, if there is one.
+    /// Closes the current block, if it is not empty.
     pub(crate) fn close_block(&mut self) {
         if self.payload.is_empty() {
             return;
@@ -74,7 +75,7 @@ impl BinaryWriter {
         self.payload.clear();
     }
 
-    /// What is ready; to be cleared by the caller.
+    /// Returns the finished blocks. The caller clears them.
     pub(crate) fn ready(&mut self) -> &mut Vec<u8> {
         &mut self.ready
     }
@@ -112,13 +113,13 @@ fn varint(to: &mut Vec<u8>, mut value: u64) {
     to.push(value as u8);
 }
 
-/// A difference that wraps around: small steps either way are small numbers.
+/// Zigzag encoding of a wrapping difference: small differences of either sign are small numbers.
 fn zigzag(to: u64, from: u64) -> u64 {
     let step = to.wrapping_sub(from) as i64;
     (step << 1 ^ step >> 63) as u64
 }
 
-impl Give for BinaryWriter {
+impl FieldWriter for BinaryWriter {
     fn number(&mut self, _: &'static str, value: u64) {
         varint(&mut self.payload, value);
     }

@@ -1,8 +1,8 @@
-//! JSON lines: one object per line, for people and for tools that know JSON.
+//! JSON lines: one object per line, for people and for tools that read JSON.
 //!
-//! The reader takes the part of JSON that the writer needs and nothing else: objects of texts,
-//! whole numbers, truth values and null, and in them at most one more object of those. So it needs
-//! no recursion, and its memory is one line.
+//! The reader accepts the subset of JSON that the writer produces: an object of texts, whole
+//! numbers, booleans, nulls, and at most one level of nested objects of these. It therefore needs
+//! no recursion, and memory for one line only.
 
 mod parse;
 mod read;

@@ -1,11 +1,11 @@
-//! One line into its members, without recursion and without a copy: texts are unescaped where they
-//! stand, since no escape is shorter than what it stands for.
+//! Splits a line into its members, without recursion and without a copy. Texts are unescaped in
+//! place, which works because no escape sequence is shorter than the character it encodes.
 
 use crate::error::ErrorKind;
 use crate::limits::Limits;
 use alloc::vec::Vec;
 
-/// No record has more fields than this.
+/// More fields than any record has.
 const MEMBERS: usize = 32;
 
 /// A text in the line.
@@ -27,7 +27,7 @@ pub(super) enum Token {
     Flag(bool),
     Number(u64),
     Text(Span),
-    /// These of the inner members.
+    /// A range of the inner members.
     Object {
         first: usize,
         last: usize,
@@ -39,7 +39,7 @@ pub(super) enum Token {
 pub(super) struct Member {
     pub(super) key: Span,
     pub(super) value: Token,
-    /// Where the name stands.
+    /// The position of the name in the line.
     pub(super) at: usize,
 }
 
@@ -47,14 +47,14 @@ pub(super) struct Member {
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) outer: Vec<Member>,
-    /// Those of the objects in it.
+    /// The members of nested objects.
     pub(super) inner: Vec<Member>,
-    /// How far the line was read.
+    /// The position up to which the line was parsed.
     pub(super) at: usize,
 }
 
 impl Members {
-    /// Splits a line.
+    /// Parses a line.
     pub(super) fn split(&mut self, line: &mut [u8], limits: &Limits) -> Result<(), ErrorKind> {
         self.outer.clear();
         self.inner.clear();
@@ -67,7 +67,7 @@ impl Members {
         done
     }
 
-    /// The members of an object; the one inside another holds no further one.
+    /// Parses an object. Nested objects contain no further objects.
     fn object(&mut self, scan: &mut Scan<'_>, nested: bool) -> Result<(), ErrorKind> {
         let (what, max) = match nested {
             true => ("number of pairs", self.inner.len() + scan.limits.pairs),
@@ -160,8 +160,8 @@ impl Scan<'_> {
             self.at += 1;
         }
         let zeros = self.line[start] == b'0' && self.at - start > 1;
-        let goes_on = matches!(self.peek(), Some(b'.' | b'e' | b'E'));
-        self.ensure(!zeros && !goes_on, "a whole number without leading zeros")?;
+        let continues = matches!(self.peek(), Some(b'.' | b'e' | b'E'));
+        self.ensure(!zeros && !continues, "a whole number without leading zeros")?;
         Ok(value)
     }
 
@@ -169,7 +169,7 @@ impl Scan<'_> {
         let opened = self.skip(b'"');
         self.ensure(opened, "`\"`")?;
         let start = self.at;
-        // Where the next byte of the text goes: behind `at` as soon as something was escaped.
+        // Where the next byte of the text is stored: before `at` once an escape was decoded.
         let mut end = start;
         loop {
             let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
@@ -196,7 +196,7 @@ impl Scan<'_> {
         Ok(Span { start, end })
     }
 
-    /// The letter a `\` begins.
+    /// Decodes an escape sequence.
     fn escaped(&mut self) -> Result<char, ErrorKind> {
         let letter = self.line.get(self.at + 1).copied();
         self.at += 2;

@@ -1,8 +1,8 @@
-//! Reading lines.
+//! The reader of JSON lines.
 
 use super::parse::{Member, Members, Span, Token};
 use crate::error::{ErrorKind, Place};
-use crate::fields::{Item, Tag, Take, take};
+use crate::fields::{FieldReader, Item, Tag, read_item};
 use crate::input::{Input, Source};
 use crate::kinds::kind_code;
 use crate::limits::Limits;
@@ -12,16 +12,16 @@ use alloc::vec::Vec;
 use asx_kernel::journal::Subject;
 use asx_kernel::time::Time;
 
-/// Turns lines into records.
+/// Parses lines into records.
 #[derive(Debug)]
 pub(crate) struct JsonReader<S> {
     input: Input<S>,
     limits: Limits,
     line: Vec<u8>,
     members: Members,
-    /// Lines begun.
+    /// The number of lines begun.
     lines: u64,
-    /// The byte of the line that is looked at.
+    /// The current byte in the line.
     at: usize,
 }
 
@@ -32,12 +32,12 @@ impl<S: Source> JsonReader<S> {
         JsonReader { input, limits, line, members, lines: 0, at: 0 }
     }
 
-    /// Where the last record or the last error is.
+    /// Returns the position of the last record or error.
     pub(crate) fn place(&self) -> Place {
         Place::Line { line: self.lines, column: self.at as u64 + 1 }
     }
 
-    /// The next line.
+    /// Reads the next item.
     pub(crate) fn next(&mut self) -> Result<Item, ErrorKind> {
         self.line.clear();
         self.lines += 1;
@@ -57,7 +57,7 @@ impl<S: Source> JsonReader<S> {
         item
     }
 
-    /// Whether nothing is left.
+    /// Checks that the input is at its end.
     pub(crate) fn finish(&mut self) -> Result<(), ErrorKind> {
         self.lines += 1;
         self.at = 0;
@@ -65,15 +65,15 @@ impl<S: Source> JsonReader<S> {
     }
 }
 
-/// A line whose members are taken one by one, by name.
+/// The members of a line, taken one by one by name.
 struct Line<'a> {
     text: &'a [u8],
     members: &'a Members,
-    /// A bit for each member that was taken.
+    /// One bit for each member that was taken.
     taken: u32,
-    /// Where the next one probably is.
+    /// The expected index of the next member.
     next: usize,
-    /// The byte that is looked at.
+    /// The current byte.
     at: usize,
 }
 
@@ -103,12 +103,12 @@ impl<'a> Line<'a> {
             "end" => Tag::End,
             name => return Err(ErrorKind::UnknownRecord { name: name.into() }),
         };
-        let item = take(tag, self)?;
+        let item = read_item(tag, self)?;
         self.ensure_all_taken()?;
         Ok(item)
     }
 
-    /// The value of a field; each is there once.
+    /// Takes the value of a field.
     fn take(&mut self, field: &'static str) -> Result<Token, ErrorKind> {
         let outer = &self.members.outer;
         let is = |member: &Member| member.key.of(self.text) == field.as_bytes();
@@ -158,7 +158,7 @@ fn mistyped<T>(field: &str, wanted: &'static str) -> Result<T, ErrorKind> {
     Err(ErrorKind::Type { field: field.into(), wanted })
 }
 
-impl Take for Line<'_> {
+impl FieldReader for Line<'_> {
     fn number(&mut self, field: &'static str) -> Result<u64, ErrorKind> {
         match self.take(field)? {
             Token::Number(value) => Ok(value),
@@ -227,7 +227,7 @@ impl Take for Line<'_> {
     fn head(&mut self) -> Result<(u64, Time, Subject), ErrorKind> {
         let seq = self.number("seq")?;
         let time = Time::from_nanos(self.number("time")?);
-        // The name between them has been read: it says which kind this is.
+        // Skip the event's name, which was read to determine the kind.
         self.next += 1;
         let task = self.maybe("task")?;
         let region = self.maybe("region")?;

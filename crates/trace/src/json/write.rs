@@ -1,19 +1,19 @@
-//! Writing lines.
+//! The writer of JSON lines.
 
 use crate::error::ErrorKind;
-use crate::fields::{Give, distinct, give_header, give_record};
+use crate::fields::{FieldWriter, distinct, write_header, write_record};
 use crate::limits::Limits;
 use crate::record::{Header, Record, VERSION, Value};
 use alloc::string::String;
 use alloc::vec::Vec;
 use asx_kernel::journal::Event;
 
-/// Turns records into lines.
+/// Formats records as lines.
 #[derive(Debug)]
 pub(crate) struct JsonWriter {
     line: Vec<u8>,
     limits: Limits,
-    /// The kind of the event under way.
+    /// The kind of the current event.
     kind: &'static str,
 }
 
@@ -22,21 +22,21 @@ impl JsonWriter {
         JsonWriter { line: Vec::new(), limits, kind: "" }
     }
 
-    /// The line of the header, its end included.
+    /// Returns the line of the header, with its newline.
     pub(crate) fn header(&mut self, header: &Header) -> Result<&[u8], ErrorKind> {
         self.begin("header");
         self.number("version", VERSION);
-        give_header(header, self)?;
+        write_header(header, self)?;
         self.end()
     }
 
-    /// The line of a record, its end included.
+    /// Returns the line of a record, with its newline.
     pub(crate) fn record(&mut self, record: &Record) -> Result<&[u8], ErrorKind> {
         self.begin(record.name());
         if let Record::Event(event) = record {
             self.kind = event.kind.name();
         }
-        give_record(record, self)?;
+        write_record(record, self)?;
         self.end()
     }
 
@@ -96,7 +96,7 @@ impl JsonWriter {
 
 const HEX: [u8; 16] = *b"0123456789abcdef";
 
-impl Give for JsonWriter {
+impl FieldWriter for JsonWriter {
     fn number(&mut self, field: &'static str, value: u64) {
         self.key(field);
         self.digits(value);

@@ -1,8 +1,9 @@
-//! Refinement: whether a recorded run is one the laws allow.
+//! Refinement: checks that a recorded run obeys the laws.
 //!
-//! It looks at events only, in their order, and keeps what they say of each thing: so it judges any
-//! host's journal, also that of several workers, whose order no fingerprint could know. What is a
-//! legal step is asked of the kernel; here is only what a whole record must add up to.
+//! The check uses only the events, in their order, and a state for each object that they mention.
+//! It applies to the journal of any host, including runs with several workers, which have no
+//! fixed order and therefore no expected digest. The kernel defines which single steps are legal;
+//! this module adds the rules for whole records.
 
 mod channel;
 mod region;
@@ -21,12 +22,12 @@ use region::RegionSeen;
 use socket::SocketSeen;
 use task::TaskSeen;
 
-/// A law that a record breaks.
+/// A violation of a law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// A word for programs.
+    /// A stable name for programs.
     pub code: &'static str,
-    /// What is wrong.
+    /// The description.
     pub text: String,
 }
 
@@ -36,21 +37,21 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Whether an event may be.
-type Judged = Result<(), Breach>;
+/// The result of checking an event.
+type CheckResult = Result<(), Breach>;
 
 fn breach(code: &'static str, text: impl ToString) -> Breach {
     Breach { code, text: text.to_string() }
 }
 
-fn ensure(holds: bool, code: &'static str, text: impl ToString) -> Judged {
+fn ensure(holds: bool, code: &'static str, text: impl ToString) -> CheckResult {
     if holds { Ok(()) } else { Err(breach(code, text)) }
 }
 
-/// What the events so far have said.
+/// The state of all objects, as recorded so far.
 #[derive(Clone, Debug, Default)]
 pub struct Refinement {
-    /// Events looked at.
+    /// The number of events seen.
     seen: u64,
     time: u64,
     tasks: BTreeMap<u64, TaskSeen>,
@@ -60,7 +61,7 @@ pub struct Refinement {
     /// By generation.
     timers: BTreeMap<u64, TimerSeen>,
     channels: BTreeMap<u64, ChannelSeen>,
-    /// Permits that are out, by their channel.
+    /// Unresolved permits and their channels.
     permits: BTreeMap<u64, u64>,
     sockets: BTreeMap<u64, SocketSeen>,
     chain: DecisionChain,
@@ -70,11 +71,11 @@ pub struct Refinement {
 struct TimerSeen {
     deadline: u64,
     armed: bool,
-    /// The region it belongs to, if it is not a task's.
+    /// The owning region, if the timer does not belong to a task.
     region: Option<u64>,
 }
 
-/// Checks a whole journal, of which no event was lost.
+/// Checks a complete journal, in which no event was lost.
 ///
 /// ```
 /// assert_eq!(asx_trace::refine::check(&[]), Ok(()));
@@ -84,14 +85,14 @@ pub fn check(events: &[Event]) -> Result<(), String> {
 }
 
 impl Refinement {
-    /// Looks at the events that are new. Stops for good where some are missing.
+    /// Checks the events that are new since the last call. Stops permanently if some are missing.
     pub fn advance(&mut self, events: &[Event]) -> Result<(), String> {
         for event in events {
             if event.seq < self.seen {
                 continue;
             }
             if event.seq > self.seen {
-                // The ring has overwritten what came between: nothing can be said any more.
+                // The ring has overwritten the events in between, so no further check is possible.
                 self.seen = u64::MAX;
                 return Ok(());
             }
@@ -101,7 +102,7 @@ impl Refinement {
         Ok(())
     }
 
-    /// Looks at the next event. After a breach what is known may be wrong.
+    /// Checks the next event. After a breach the state may be wrong.
     pub fn look(&mut self, event: &Event) -> Result<(), Breach> {
         let time = event.time.as_nanos();
         ensure(time >= self.time, "time_back", "time goes back")?;
@@ -112,7 +113,7 @@ impl Refinement {
             | EventKind::RegionCancelled { .. }
             | EventKind::RegionOutcome { .. }
             | EventKind::UnresolvedObligations { .. }
-            | EventKind::GraceExpired {} => self.look_at_region(event),
+            | EventKind::GraceExpired {} => self.check_region(event),
             EventKind::TaskSpawned { .. }
             | EventKind::TaskMoved { .. }
             | EventKind::CancelWitness { .. }
@@ -121,13 +122,13 @@ impl Refinement {
             | EventKind::CleanupError {}
             | EventKind::StaleWake {}
             | EventKind::BudgetExhausted { .. }
-            | EventKind::Decision { .. } => self.look_at_task(event),
+            | EventKind::Decision { .. } => self.check_task(event),
             EventKind::ObligationReserved { .. } | EventKind::ObligationResolved { .. } => {
-                self.look_at_obligation(event)
+                self.check_obligation(event)
             }
             EventKind::TimerArmed { .. }
             | EventKind::TimerFired { .. }
-            | EventKind::TimerCancelled {} => self.look_at_timer(event),
+            | EventKind::TimerCancelled {} => self.check_timer(event),
             EventKind::ChannelOpened { .. }
             | EventKind::SendReserved { .. }
             | EventKind::SendWaiting {}
@@ -138,52 +139,52 @@ impl Refinement {
             | EventKind::Evicted {}
             | EventKind::Received {}
             | EventKind::SendersGone {}
-            | EventKind::ReceiverGone { .. } => self.look_at_channel(event),
+            | EventKind::ReceiverGone { .. } => self.check_channel(event),
             EventKind::SocketOpened { .. }
             | EventKind::IoWaiting { .. }
             | EventKind::IoLeft { .. }
             | EventKind::IoDone { .. }
             | EventKind::IoFailed { .. }
             | EventKind::SocketEnded { .. }
-            | EventKind::SocketClosed { .. } => self.look_at_socket(event),
+            | EventKind::SocketClosed { .. } => self.check_socket(event),
             EventKind::ResourceExhausted { .. } | EventKind::SoftStop {} => Ok(()),
         }
     }
 
-    /// Looks at what is missing at the end of a whole record: of what is over, all was told.
+    /// Checks the end of a complete record: every finished object has all of its final events.
     pub fn finish(&self) -> Result<(), Breach> {
-        self.tasks.iter().try_for_each(|(id, task)| task.is_told(*id))?;
-        self.regions.iter().try_for_each(|(id, region)| region.is_told(*id))?;
-        self.waits_are_real()
+        self.tasks.iter().try_for_each(|(id, task)| task.check_complete(*id))?;
+        self.regions.iter().try_for_each(|(id, region)| region.check_complete(*id))?;
+        self.check_waits()
     }
 
-    /// Whether a task of this number was spawned.
+    /// Whether a task with this number was spawned.
     pub fn has_task(&self, number: u64) -> bool {
         self.tasks.contains_key(&number)
     }
 
-    /// Whether a region of this number was opened.
+    /// Whether a region with this number was opened.
     pub fn has_region(&self, number: u64) -> bool {
         self.regions.contains_key(&number)
     }
 
-    /// Whether a timer of this generation was armed.
+    /// Whether a timer with this generation was armed.
     pub fn has_timer(&self, number: u64) -> bool {
         self.timers.contains_key(&number)
     }
 
-    /// Whether a channel of this number was opened.
+    /// Whether a channel with this number was opened.
     pub fn has_channel(&self, number: u64) -> bool {
         self.channels.contains_key(&number)
     }
 
-    /// Whether a socket of this number was opened, or was to be.
+    /// Whether a socket with this number was opened or its opening failed.
     pub fn has_socket(&self, number: u64) -> bool {
         self.sockets.contains_key(&number)
     }
 
-    fn look_at_timer(&mut self, event: &Event) -> Judged {
-        let id = event.subject.timer.ok_or_else(|| breach("no_timer", "no timer is named"))?;
+    fn check_timer(&mut self, event: &Event) -> CheckResult {
+        let id = event.subject.timer.ok_or_else(|| breach("no_timer", "the timer is missing"))?;
         let region = event.subject.region;
         let own = |regions: &mut BTreeMap<u64, RegionSeen>, step: i64| {
             let seen = region.and_then(|id| regions.get_mut(&id));
@@ -198,13 +199,17 @@ impl Refinement {
             }
             EventKind::TimerFired { .. } | EventKind::TimerCancelled {} => {
                 let seen = self.timers.get_mut(&id).filter(|seen| seen.armed);
-                let seen = seen.ok_or_else(|| breach("timer_unarmed", "it is not armed"))?;
+                let seen = seen.ok_or_else(|| breach("timer_unarmed", "the timer is not armed"))?;
                 seen.armed = false;
-                ensure(seen.region == region, "timer_region", "the timer is another region's")?;
+                ensure(
+                    seen.region == region,
+                    "timer_region",
+                    "the timer belongs to another region",
+                )?;
                 own(&mut self.regions, -1);
-                // When it fires is not tested: coalesced timers may be early.
+                // The time of firing is not checked: coalesced timers may fire early.
                 let EventKind::TimerFired { deadline } = event.kind else { return Ok(()) };
-                let text = format!("it was armed for {}", seen.deadline);
+                let text = format!("the timer was armed for {}", seen.deadline);
                 ensure(deadline == seen.deadline, "timer_deadline", text)
             }
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! Regions and the obligations in them.
 
-use super::{Judged, Refinement, breach, ensure};
+use super::{CheckResult, Refinement, breach, ensure};
 use alloc::format;
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::obligation::ObligationState;
@@ -12,20 +12,20 @@ pub(super) struct RegionSeen {
     pub(super) state: RegionState,
     parent: Option<u64>,
     cancelled: bool,
-    /// Its outcome was told.
-    told: bool,
-    /// The join of what has ended in it.
+    /// Whether its outcome was recorded.
+    outcome_recorded: bool,
+    /// The join of the outcomes of all ended tasks and regions in it.
     pub(super) fold: Severity,
-    /// Tasks that live in it.
+    /// The number of live tasks in it.
     pub(super) tasks: i64,
-    /// Regions in it that are not closed.
+    /// The number of regions in it that are not closed.
     children: i64,
-    /// Obligations that are reserved.
+    /// The number of reserved obligations.
     obligations: i64,
     leaked: u64,
-    /// Its own timers that are armed.
+    /// The number of armed timers that belong to the region itself.
     pub(super) timers: i64,
-    /// Permits of its channels that are out.
+    /// The number of unresolved permits of its channels.
     pub(super) permits: i64,
 }
 
@@ -35,7 +35,7 @@ impl RegionSeen {
             state: RegionState::Open,
             parent,
             cancelled: false,
-            told: false,
+            outcome_recorded: false,
             fold: Severity::Ok,
             tasks: 0,
             children: 0,
@@ -46,42 +46,44 @@ impl RegionSeen {
         }
     }
 
-    /// Whether all was told of it that there is to tell, at the end of the record.
-    pub(super) fn is_told(&self, id: u64) -> Judged {
-        let told = self.told || self.state != RegionState::Closed;
-        let text = format!("region {id} is closed, but what it came to was not told");
-        ensure(told, "region_untold", text)
+    /// Checks at the end of the record that the outcome of a closed region was recorded.
+    pub(super) fn check_complete(&self, id: u64) -> CheckResult {
+        let outcome_recorded = self.outcome_recorded || self.state != RegionState::Closed;
+        let text = format!("region {id} is closed, but its outcome was not recorded");
+        ensure(outcome_recorded, "region_untold", text)
     }
 
-    /// Whether it may be in this state, with what is inside.
-    fn may_be(&self, to: RegionState) -> Judged {
+    /// Checks that the contents of the region permit this state.
+    fn check_contents(&self, to: RegionState) -> CheckResult {
         let empty = matches!(to, RegionState::Finalizing | RegionState::Closed);
         let lives = self.tasks > 0 || self.children > 0;
-        ensure(!(empty && lives), "region_lives", "something lives inside")?;
+        ensure(!(empty && lives), "region_lives", "the region contains live tasks or regions")?;
         let closed = to == RegionState::Closed;
         let open = |count: i64| closed && count > 0;
         ensure(!open(self.obligations), "region_obliged", "an obligation is outstanding")?;
-        ensure(!open(self.timers), "region_timed", "a timer of its own is armed")?;
-        ensure(!open(self.permits), "region_permits", "a permit of its channels is out")
+        ensure(!open(self.timers), "region_timed", "a timer of the region is armed")?;
+        ensure(!open(self.permits), "region_permits", "a permit of its channels is unresolved")
     }
 }
 
 impl Refinement {
-    pub(super) fn look_at_region(&mut self, event: &Event) -> Judged {
-        let id = event.subject.region.ok_or_else(|| breach("no_region", "no region is named"))?;
+    pub(super) fn check_region(&mut self, event: &Event) -> CheckResult {
+        let id =
+            event.subject.region.ok_or_else(|| breach("no_region", "the region is missing"))?;
         if let EventKind::RegionOpened { parent } = event.kind {
             return self.opened(id, parent);
         }
         let seen = self.regions.get_mut(&id);
-        let seen = seen.ok_or_else(|| breach("unknown_region", "an unknown region"))?;
+        let seen = seen.ok_or_else(|| breach("unknown_region", "unknown region"))?;
         match event.kind {
             EventKind::RegionMoved { from, to } => {
                 let was = || format!("the region was {}", seen.state.name());
                 ensure(seen.state == from, "region_state", was())?;
-                from.check(to).map_err(|_| breach("region_step", "no such step of a region"))?;
-                seen.may_be(to)?;
+                from.check(to)
+                    .map_err(|_| breach("region_step", "illegal transition of a region"))?;
+                seen.check_contents(to)?;
                 let asked = seen.cancelled || to != RegionState::Draining;
-                ensure(asked, "region_uncancelled", "it was not cancelled, so nothing is drained")?;
+                ensure(asked, "region_uncancelled", "the region drains without being cancelled")?;
                 seen.state = to;
                 if let (RegionState::Closed, Some(parent)) = (to, seen.parent) {
                     self.regions.get_mut(&parent).into_iter().for_each(|seen| seen.children -= 1);
@@ -90,21 +92,29 @@ impl Refinement {
             }
             EventKind::RegionCancelled { strengthened, .. } => {
                 let first = !seen.cancelled && seen.state == RegionState::Open;
-                let text = "a first cancel that strengthens";
+                let text = "the first cancel is recorded as strengthening";
                 ensure(!(first && strengthened), "region_cancel", text)?;
                 let grows = !seen.cancelled || strengthened;
-                ensure(grows, "region_cancel_same", "its cancel does not grow")?;
+                ensure(
+                    grows,
+                    "region_cancel_same",
+                    "the cancel does not strengthen the earlier one",
+                )?;
                 seen.cancelled = true;
-                ensure(seen.state != RegionState::Closed, "region_closed", "it is closed")
+                ensure(seen.state != RegionState::Closed, "region_closed", "the region is closed")
             }
             EventKind::RegionOutcome { outcome } => {
                 let closed = seen.state == RegionState::Closed;
-                ensure(closed, "region_unclosed", "it is not closed")?;
-                ensure(!seen.told, "region_told", "its outcome was told before")?;
-                seen.told = true;
+                ensure(closed, "region_unclosed", "the region is not closed")?;
+                ensure(
+                    !seen.outcome_recorded,
+                    "region_told",
+                    "the outcome of the region was recorded before",
+                )?;
+                seen.outcome_recorded = true;
                 let fold = seen.fold;
                 let parent = seen.parent;
-                let text = format!("what is inside came to {}", fold.name());
+                let text = format!("the outcomes in the region join to {}", fold.name());
                 ensure(outcome == fold, "region_fold", text)?;
                 let parent = parent.and_then(|parent| self.regions.get_mut(&parent));
                 parent.into_iter().for_each(|seen| seen.fold = seen.fold.join(outcome));
@@ -112,49 +122,55 @@ impl Refinement {
             }
             EventKind::UnresolvedObligations { count } => {
                 let right = seen.obligations == 0 && (1..=seen.leaked).contains(&count);
-                ensure(right, "region_leaks", "another number of obligations has leaked")
+                ensure(right, "region_leaks", "the number of leaked obligations is wrong")
             }
             _ => Ok(()),
         }
     }
 
-    fn opened(&mut self, id: u64, parent: Option<u64>) -> Judged {
+    fn opened(&mut self, id: u64, parent: Option<u64>) -> CheckResult {
         if let Some(parent) = parent {
             let seen = self.regions.get_mut(&parent);
             let seen = seen.filter(|seen| seen.state == RegionState::Open);
-            let text = "opened in a region that is not open";
+            let text = "the parent region is not open";
             seen.ok_or_else(|| breach("region_parent", text))?.children += 1;
         }
         let new = self.regions.insert(id, RegionSeen::new(parent)).is_none();
-        ensure(new, "region_twice", "a region is opened twice")
+        ensure(new, "region_twice", "the region was opened before")
     }
 
-    pub(super) fn look_at_obligation(&mut self, event: &Event) -> Judged {
+    pub(super) fn check_obligation(&mut self, event: &Event) -> CheckResult {
         let region = event.subject.region;
-        let region = region.ok_or_else(|| breach("no_owner", "its region is not named"))?;
+        let region =
+            region.ok_or_else(|| breach("no_owner", "the region of the obligation is missing"))?;
         let seen = self.regions.get_mut(&region);
-        let seen = seen.ok_or_else(|| breach("unknown_owner", "its region is unknown"))?;
+        let seen =
+            seen.ok_or_else(|| breach("unknown_owner", "the region of the obligation is unknown"))?;
         match event.kind {
             EventKind::ObligationReserved { obligation } => {
                 let open = seen.state == RegionState::Open;
-                ensure(open, "obligation_late", "its region is not open")?;
+                ensure(open, "obligation_late", "the region of the obligation is not open")?;
                 seen.obligations += 1;
                 let reserved = (region, ObligationState::Reserved);
                 let new = self.obligations.insert(obligation, reserved).is_none();
-                ensure(new, "obligation_twice", "an obligation is made twice")
+                ensure(new, "obligation_twice", "the obligation was reserved before")
             }
             EventKind::ObligationResolved { obligation, to } => {
                 let slot = self.obligations.get_mut(&obligation);
-                let text = "an unknown obligation";
+                let text = "unknown obligation";
                 let (owner, state) = slot.ok_or_else(|| breach("unknown_obligation", text))?;
-                ensure(*owner == region, "obligation_owner", "the obligation is another region's")?;
-                let text = "it was resolved before";
+                ensure(
+                    *owner == region,
+                    "obligation_owner",
+                    "the obligation belongs to another region",
+                )?;
+                let text = "the obligation was resolved before";
                 state.check(to).map_err(|_| breach("obligation_resolved", text))?;
                 *state = to;
                 seen.obligations -= 1;
                 seen.leaked += u64::from(to == ObligationState::Leaked);
                 let closed = seen.state == RegionState::Closed;
-                ensure(!closed, "obligation_after", "its region is closed")
+                ensure(!closed, "obligation_after", "the region of the obligation is closed")
             }
             _ => Ok(()),
         }

@@ -1,26 +1,26 @@
-//! Sockets: each is used from when it is opened to when it is closed.
+//! Sockets: each is used only between its opening and its closing.
 
-use super::{Judged, Refinement, breach, ensure};
+use super::{CheckResult, Refinement, breach, ensure};
 use alloc::format;
 use asx_kernel::io::{IoOp, Opening, Way};
 use asx_kernel::journal::{Event, EventKind};
 
 #[derive(Clone, Debug)]
 pub(super) struct SocketSeen {
-    /// How it was opened; none if it could not be.
+    /// How it was opened; `None` if opening failed.
     how: Option<Opening>,
     is_open: bool,
-    /// Waits that were begun and not given up, to read and to write.
+    /// The number of pending waits to read and to write.
     waits: [u64; 2],
 }
 
 impl Refinement {
-    pub(super) fn look_at_socket(&mut self, event: &Event) -> Judged {
+    pub(super) fn check_socket(&mut self, event: &Event) -> CheckResult {
         match event.kind {
-            EventKind::SocketOpened { socket, how, of } => self.look_at_opening(socket, how, of)?,
+            EventKind::SocketOpened { socket, how, of } => self.check_opening(socket, how, of)?,
             EventKind::IoWaiting { socket, way } => self.wait(socket, way, true)?,
             EventKind::IoLeft { socket, way } => self.wait(socket, way, false)?,
-            // Nothing was opened, and the number stands for what was asked for.
+            // Opening failed: the number identifies the request.
             EventKind::IoFailed {
                 socket, op: IoOp::Listen | IoOp::Bind | IoOp::Connect, ..
             } if !self.sockets.contains_key(&socket) => {
@@ -34,41 +34,41 @@ impl Refinement {
             _ => {}
         }
         let Some(task) = event.subject.task else { return Ok(()) };
-        ensure(self.tasks.contains_key(&task), "unknown_task", "an unknown task")
+        ensure(self.tasks.contains_key(&task), "unknown_task", "unknown task")
     }
 
-    fn look_at_opening(&mut self, socket: u64, how: Opening, of: Option<u64>) -> Judged {
+    fn check_opening(&mut self, socket: u64, how: Opening, of: Option<u64>) -> CheckResult {
         let listener = of.map(|of| self.sockets.get(&of).and_then(|seen| seen.how));
         let fits = match how {
             Opening::Accept => listener.is_none_or(|how| how == Some(Opening::Listen)),
             _ => listener.is_none(),
         };
-        ensure(fits, "socket_of", "what it was accepted from does not listen")?;
+        ensure(fits, "socket_of", "the socket it was accepted from is not a listener")?;
         let opened = SocketSeen { how: Some(how), is_open: true, waits: [0; 2] };
         let new = self.sockets.insert(socket, opened).is_none();
-        ensure(new, "socket_twice", "a socket is opened twice")
+        ensure(new, "socket_twice", "the socket was opened before")
     }
 
     fn open_socket(&mut self, socket: u64) -> Result<&mut SocketSeen, super::Breach> {
         let seen = self.sockets.get_mut(&socket);
-        let seen = seen.ok_or_else(|| breach("unknown_socket", "an unknown socket"))?;
+        let seen = seen.ok_or_else(|| breach("unknown_socket", "unknown socket"))?;
         ensure(seen.is_open, "socket_closed", format!("socket {socket} is closed"))?;
         Ok(seen)
     }
 
-    /// A wait begins, or is given up.
-    fn wait(&mut self, socket: u64, way: Way, begins: bool) -> Judged {
+    /// Begins or ends a wait.
+    fn wait(&mut self, socket: u64, way: Way, begins: bool) -> CheckResult {
         let waits = &mut self.open_socket(socket)?.waits;
         let waits = match way {
             Way::Read => &mut waits[0],
             Way::Write => &mut waits[1],
-            Way::Both => return Err(breach("socket_way", "nobody waits both ways at once")),
+            Way::Both => return Err(breach("socket_way", "a wait for both directions at once")),
         };
         if begins {
             *waits += 1;
             return Ok(());
         }
-        ensure(*waits > 0, "socket_waits", "nobody has waited there")?;
+        ensure(*waits > 0, "socket_waits", "there is no such wait")?;
         *waits -= 1;
         Ok(())
     }

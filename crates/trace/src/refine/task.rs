@@ -1,6 +1,6 @@
-//! Tasks, their cancels and the decisions to run them.
+//! Tasks, their cancellation, and the decisions to poll them.
 
-use super::{Judged, Refinement, breach, ensure};
+use super::{CheckResult, Refinement, breach, ensure};
 use alloc::format;
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{Event, EventKind};
@@ -13,136 +13,144 @@ use asx_kernel::task::TaskState;
 pub(super) struct TaskSeen {
     state: TaskState,
     region: u64,
-    /// Phase, severity and allowance of its cancel.
+    /// The phase, severity and cleanup allowance of its cancellation, as last witnessed.
     witness: Option<(Phase, u8, u64)>,
-    /// The phases of it that the task has come to, and those that a witness has told of: a bit
-    /// each.
-    came_to: u8,
-    told_of: u8,
-    /// It was chosen to run, and it has run.
+    /// The phases of the cancellation that the task has reached, and those that were witnessed: one
+    /// bit each.
+    reached: u8,
+    witnessed: u8,
+    /// Whether the task was dispatched, and whether it has run.
     chosen: bool,
     ran: bool,
-    /// It was completed by force.
+    /// Whether it was aborted.
     forced: bool,
     ended: bool,
 }
 
 impl Refinement {
-    pub(super) fn look_at_task(&mut self, event: &Event) -> Judged {
-        let id = event.subject.task.ok_or_else(|| breach("no_task", "no task is named"))?;
+    pub(super) fn check_task(&mut self, event: &Event) -> CheckResult {
+        let id = event.subject.task.ok_or_else(|| breach("no_task", "the task is missing"))?;
         if let EventKind::TaskSpawned { finalizer, .. } = event.kind {
             return self.spawned(id, event.subject.region, finalizer);
         }
         let seen = self.tasks.get_mut(&id);
-        let seen = seen.ok_or_else(|| breach("unknown_task", "an unknown task"))?;
+        let seen = seen.ok_or_else(|| breach("unknown_task", "unknown task"))?;
         let region = event.subject.region.unwrap_or(seen.region);
-        ensure(region == seen.region, "task_region", "it lives in another region")?;
+        ensure(region == seen.region, "task_region", "the task belongs to another region")?;
         match event.kind {
             EventKind::TaskMoved { from, to } => {
-                let was = || format!("it was {}", seen.state.name());
+                let was = || format!("the task was {}", seen.state.name());
                 ensure(seen.state == from, "task_state", was())?;
-                from.check(to).map_err(|_| breach("task_step", "no such step of a task"))?;
+                from.check(to).map_err(|_| breach("task_step", "illegal transition of a task"))?;
                 seen.state = to;
                 seen.ran |= to == TaskState::Running;
-                seen.came_to |= phase_of(to).map_or(0, bit);
-                if let (TaskState::Completed, Some(home)) = (to, self.regions.get_mut(&region)) {
-                    home.tasks -= 1;
+                seen.reached |= phase_of(to).map_or(0, bit);
+                if let (TaskState::Completed, Some(region_seen)) =
+                    (to, self.regions.get_mut(&region))
+                {
+                    region_seen.tasks -= 1;
                 }
                 Ok(())
             }
             EventKind::CancelWitness { epoch, phase, kind, polls, strengthened } => {
-                ensure(epoch == 1, "cancel_epoch", "a task is cancelled once")?;
+                ensure(epoch == 1, "cancel_epoch", "the epoch of a cancel is always 1")?;
                 let now = (phase, kind.severity(), polls);
-                seen.told_of |= bit(phase);
-                seen.cancel_came_to(now, strengthened)
+                seen.witnessed |= bit(phase);
+                seen.advance_cancel(now, strengthened)
             }
             EventKind::TaskEnded { outcome } => {
                 let over = seen.state == TaskState::Completed;
-                ensure(over, "task_alive", "it is not over")?;
-                ensure(!seen.ended, "task_ended", "it has ended before")?;
+                ensure(over, "task_alive", "the task is not completed")?;
+                ensure(!seen.ended, "task_ended", "the end of the task was recorded before")?;
                 seen.ended = true;
                 let cancelled = outcome == Severity::Cancelled;
                 let was = seen.witness.is_some() || seen.forced;
-                let text = "it ends as cancelled but never was";
+                let text = "the task ends as cancelled but was not cancelled";
                 ensure(!cancelled || was, "task_uncancelled", text)?;
-                let saw = seen.forced || seen.came_to & bit(Phase::Cancelling) != 0;
-                let text = "it ends as cancelled but has not seen its cancel";
+                let saw = seen.forced || seen.reached & bit(Phase::Cancelling) != 0;
+                let text = "the task ends as cancelled but has not observed its cancel";
                 ensure(!cancelled || saw, "task_unseen", text)?;
-                // A finalizer that is ended by force has no cancel.
-                if cancelled && seen.came_to != 0 {
-                    seen.came_to |= bit(Phase::Completed);
+                // An aborted finalizer has no cancel.
+                if cancelled && seen.reached != 0 {
+                    seen.reached |= bit(Phase::Completed);
                 }
-                if let Some(home) = self.regions.get_mut(&region) {
-                    home.fold = home.fold.join(outcome);
+                if let Some(region_seen) = self.regions.get_mut(&region) {
+                    region_seen.fold = region_seen.fold.join(outcome);
                 }
                 Ok(())
             }
             EventKind::BudgetExhausted { kind } => {
                 let own = matches!(kind, Kind::Deadline | Kind::PollQuota | Kind::CostBudget);
-                ensure(own, "budget_kind", "no part of a budget is called so")
+                ensure(own, "budget_kind", "no part of a budget has this kind")
             }
             EventKind::Decision {
                 lane, decision_seq, decision_hash, cancel_streak, limit, ..
             } => {
-                ensure(seen.state != TaskState::Completed, "task_over", "it is over")?;
-                let in_time = seen.chosen || !seen.ran;
+                ensure(seen.state != TaskState::Completed, "task_over", "the task is completed")?;
+                let on_time = seen.chosen || !seen.ran;
                 seen.chosen = true;
                 let told = DecisionChain { seq: decision_seq, hash: decision_hash };
                 self.decided(id, lane, [cancel_streak, limit], told)?;
-                ensure(in_time, "decision_late", "it ran before it was first chosen")
+                ensure(on_time, "decision_late", "the task ran before its first dispatch")
             }
             EventKind::CleanupOverrun { .. } => {
                 let new = !core::mem::replace(&mut seen.forced, true);
-                ensure(new, "task_forced", "it was ended by force before")
+                ensure(new, "task_forced", "the task was aborted before")
             }
             EventKind::StaleWake {} => {
                 let over = seen.state == TaskState::Completed;
-                ensure(over, "task_fresh", "it is not over, so no wake is stale")
+                ensure(over, "task_fresh", "a stale wake of a task that is not completed")
             }
             _ => Ok(()),
         }
     }
 
-    fn spawned(&mut self, id: u64, region: Option<u64>, finalizer: bool) -> Judged {
+    fn spawned(&mut self, id: u64, region: Option<u64>, finalizer: bool) -> CheckResult {
         let wanted = if finalizer { RegionState::Finalizing } else { RegionState::Open };
-        let text = || format!("its region is not {}", wanted.name());
-        let home = region.and_then(|region| self.regions.get_mut(&region));
-        let home = home.filter(|home| home.state == wanted);
-        home.ok_or_else(|| breach("task_home", text()))?.tasks += 1;
+        let text = || format!("the region of the task is not {}", wanted.name());
+        let region_seen = region.and_then(|region| self.regions.get_mut(&region));
+        let region_seen = region_seen.filter(|region_seen| region_seen.state == wanted);
+        region_seen.ok_or_else(|| breach("task_home", text()))?.tasks += 1;
         let state = TaskState::Created;
         let region = region.unwrap_or(0);
         let seen = TaskSeen {
             state,
             region,
             witness: None,
-            came_to: 0,
-            told_of: 0,
+            reached: 0,
+            witnessed: 0,
             chosen: false,
             ran: false,
             forced: false,
             ended: false,
         };
         let new = self.tasks.insert(id, seen).is_none();
-        ensure(new, "task_twice", "a task is spawned twice")
+        ensure(new, "task_twice", "the task was spawned before")
     }
 
-    fn decided(&mut self, task: u64, lane: Lane, counts: [u64; 2], told: DecisionChain) -> Judged {
+    fn decided(
+        &mut self,
+        task: u64,
+        lane: Lane,
+        counts: [u64; 2],
+        told: DecisionChain,
+    ) -> CheckResult {
         let [Ok(streak), Ok(limit)] = counts.map(u32::try_from) else {
-            return Err(breach("decision_counts", "a streak or its limit is out of range"));
+            return Err(breach("decision_counts", "the streak or its limit is out of range"));
         };
         self.chain.extend(lane, task, streak, limit);
         let seq = self.chain.seq;
         let hash = self.chain.hash;
-        let text = || format!("the chain of decisions is broken: this is number {seq}");
+        let text = || format!("the decision chain is broken: expected number {seq}");
         if told.seq != seq {
             return Err(breach("decision_seq", text()));
         }
-        ensure(told.hash == hash, "decision_hash", "the chain of decisions is broken: another hash")
+        ensure(told.hash == hash, "decision_hash", "the decision chain is broken: wrong hash")
     }
 }
 
 impl TaskSeen {
-    /// Whether it has begun: before that it can't have done anything.
+    /// Whether the task has begun. Before that it cannot have done anything.
     pub(super) fn has_begun(&self) -> bool {
         self.state != TaskState::Created
     }
@@ -151,30 +159,34 @@ impl TaskSeen {
         self.state == TaskState::Completed
     }
 
-    /// Whether all was told of it that there is to tell, at the end of the record.
-    pub(super) fn is_told(&self, id: u64) -> Judged {
+    /// Checks at the end of the record that a completed task has all of its final events.
+    pub(super) fn check_complete(&self, id: u64) -> CheckResult {
         let ended = self.ended || self.state != TaskState::Completed;
-        ensure(ended, "task_unended", format!("task {id} is over, but its end was not told"))?;
-        let text = format!("the cancel of task {id} came to where no witness tells of it");
-        ensure(self.came_to & !self.told_of == 0, "cancel_untold", text)
+        ensure(
+            ended,
+            "task_unended",
+            format!("task {id} is completed, but its end was not recorded"),
+        )?;
+        let text = format!("task {id} reached a phase of its cancel without a witness");
+        ensure(self.reached & !self.witnessed == 0, "cancel_untold", text)
     }
 
-    /// A cancel only ever goes on and grows, and what it allows only shrinks.
-    fn cancel_came_to(&mut self, now: (Phase, u8, u64), strengthened: bool) -> Judged {
+    /// Checks that a cancellation only advances and strengthens, and that its allowance shrinks.
+    fn advance_cancel(&mut self, now: (Phase, u8, u64), strengthened: bool) -> CheckResult {
         let before = self.witness.replace(now);
         let Some((phase, severity, polls)) = before else {
-            let text = "a first witness that strengthens";
+            let text = "the first witness is recorded as strengthening";
             return ensure(!strengthened, "cancel_first", text);
         };
-        ensure(phase <= now.0, "cancel_phase", "its cancel goes back")?;
-        let goes_on = phase < now.0 || strengthened;
-        ensure(goes_on, "cancel_same", "its cancel neither goes on nor grows")?;
-        ensure(severity <= now.1, "cancel_weaker", "its cancel gets weaker")?;
-        ensure(polls >= now.2, "cancel_wider", "its cleanup is allowed more than before")
+        ensure(phase <= now.0, "cancel_phase", "the phase of the cancel goes back")?;
+        let advances = phase < now.0 || strengthened;
+        ensure(advances, "cancel_same", "the witness neither advances nor strengthens the cancel")?;
+        ensure(severity <= now.1, "cancel_weaker", "the cancel gets weaker")?;
+        ensure(polls >= now.2, "cancel_wider", "the cleanup allowance grows")
     }
 }
 
-/// The phase of its cancel that a task in this state has come to.
+/// Returns the cancellation phase of a task in this state.
 fn phase_of(state: TaskState) -> Option<Phase> {
     match state {
         TaskState::CancelRequested => Some(Phase::Requested),

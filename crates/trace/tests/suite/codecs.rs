@@ -1,4 +1,4 @@
-//! Any record comes back as it was from both codecs; a trace that ends early is read up to there.
+//! Both codecs preserve every record; a truncated trace is read up to its end.
 
 use crate::common;
 
@@ -24,7 +24,7 @@ use proptest::sample::select;
 
 const CODECS: [Codec; 2] = [Codec::Json, Codec::Binary];
 
-/// Small ones mostly, and the edges.
+/// Mostly small numbers, and the extreme ones.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..300u64, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -181,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_trace_comes_back_as_it_was(
+    fn every_trace_survives_both_codecs(
         header in any_header(),
         mut records in vec(record(), 0..200),
         end in any_end(),
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_trace_are_an_error_with_a_place(
+    fn malformed_input_is_an_error_with_a_position(
         bytes in vec(any::<u8>(), 0..100),
         json in "[\\[\\]{}\":,a-z0-9\\\\ ]{0,80}",
     ) {
@@ -215,10 +215,10 @@ proptest! {
 }
 
 #[test]
-fn a_trace_that_ends_early_is_read_up_to_there_and_says_so() {
+fn a_truncated_trace_is_read_up_to_its_end() {
     for codec in CODECS {
         let mut all = records();
-        // The binary one needs more to have several blocks.
+        // The binary codec needs more records for several blocks.
         for seq in (0..130).filter(|_| codec == Codec::Binary) {
             let text = format!("message number {seq}, to fill a block or two");
             all.push(Mark { seq, severity: "note".into(), text }.into());
@@ -232,14 +232,15 @@ fn a_trace_that_ends_early_is_read_up_to_there_and_says_so() {
         }
         for cut in 0..bytes.len() {
             let (read, error) = read(&bytes[..cut]);
-            let error = error.unwrap_or_else(|| panic!("{codec:?}: {cut} bytes are enough"));
+            let error =
+                error.unwrap_or_else(|| panic!("{codec:?}: {cut} bytes read without an error"));
             assert_eq!(error.kind, ErrorKind::Truncated, "{codec:?} {cut}: {error}");
             let (least, most) = match error.place {
                 Place::Byte(offset) => {
                     assert_eq!(offset, cut as u64);
                     let before = |place: &&Place| matches!(place, Place::Byte(at) if *at < offset);
                     let begun = starts.iter().filter(before).count();
-                    // The one that was begun last may be whole.
+                    // The last record may be complete.
                     (begun.saturating_sub(1), begun)
                 }
                 Place::Line { line, column } => {
@@ -261,7 +262,7 @@ fn a_trace_that_ends_early_is_read_up_to_there_and_says_so() {
 }
 
 #[test]
-fn both_codecs_have_one_digest_and_the_binary_one_is_small() {
+fn both_codecs_have_the_same_digest_and_binary_is_smaller() {
     let [json, binary] = CODECS.map(|codec| write(codec, &header(), &records()));
     let [first, second] = [&json, &binary].map(|bytes| read(bytes).0.pop().unwrap());
     assert_eq!(first, second);
@@ -269,7 +270,7 @@ fn both_codecs_have_one_digest_and_the_binary_one_is_small() {
 }
 
 #[test]
-fn members_may_come_in_any_order_with_any_escape_and_blanks() {
+fn members_are_accepted_in_any_order_with_escapes_and_blanks() {
     let text = "{ \"complete\" : true , \"meta\":{ }, \"workers\":1,\"seed\":0,\
         \"host\":\"\\u0068\",\
         \"contract\":\"asx-semantics-1\",\
@@ -282,7 +283,7 @@ fn members_may_come_in_any_order_with_any_escape_and_blanks() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_on_both_ways() {
+fn readers_and_writers_refuse_oversized_parts() {
     let small = Limits { line: 300, block: 250, text: 20, pairs: 2 };
     let mark = |text: String| Record::from(Mark { seq: 0, severity: "s".into(), text });
     let host = |pairs: u64| {
@@ -313,7 +314,7 @@ fn what_is_too_large_is_refused_on_both_ways() {
 }
 
 #[test]
-fn names_that_are_there_twice_are_refused() {
+fn duplicate_names_are_refused() {
     let fields = vec![("a".to_owned(), Value::Null), ("a".to_owned(), Value::Flag(true))];
     let record = HostEvent { seq: 0, kind: "k".into(), fields }.into();
     for codec in CODECS {
@@ -324,7 +325,7 @@ fn names_that_are_there_twice_are_refused() {
 }
 
 #[test]
-fn a_flushed_part_can_be_read_while_the_rest_is_not_there() {
+fn flushed_records_can_be_read_before_the_rest_is_written() {
     for codec in CODECS {
         let mut writer = Writer::new(Vec::new(), codec, &header()).unwrap();
         for record in &records()[..10] {
@@ -332,7 +333,7 @@ fn a_flushed_part_can_be_read_while_the_rest_is_not_there() {
         }
         writer.flush().unwrap();
         let bytes = writer.finish().unwrap();
-        // The end record is at least this long, with its block.
+        // The minimal size of the end record with its block.
         let (read, error) = read(&bytes[..bytes.len() - 20]);
         assert_eq!(
             (read.as_slice(), error.map(|e| e.kind)),
@@ -342,7 +343,7 @@ fn a_flushed_part_can_be_read_while_the_rest_is_not_there() {
 }
 
 #[test]
-fn a_source_that_fails_is_an_error_in_its_place() {
+fn a_failing_source_is_an_error_with_a_position() {
     struct Broken(usize);
     impl std::io::Read for Broken {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -373,7 +374,7 @@ fn the_first_difference_is_shown_in_context() {
         _ => None,
     };
     let events: Vec<Event> = all.iter().filter_map(event).collect();
-    // Names, marks, choices and host events do not count.
+    // Labels, marks, choices and host events are ignored.
     other.retain(|record| event(record).is_some());
     let of = |records: &[Record]| {
         let bytes = write(Codec::Binary, &header(), records);

@@ -1,5 +1,5 @@
-//! The guide to the formats is enough: a decoder that knows nothing but its tables reads the
-//! example, and the example is a trace.
+//! The guide to the formats is complete: a decoder built only from its tables reads the
+//! examples, and the examples are valid traces.
 
 use asx_trace::{Codec, Reader, Record, Writer, kind_code, verify};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ fn block(language: &str) -> &'static str {
     rest.split("```").next().expect("its end")
 }
 
-/// The bytes of the hex block: words of hex digits at the start of each line.
+/// Returns the bytes of the hex block, which has hex digits at the start of each line.
 fn bytes() -> Vec<u8> {
     let hex = |line: &'static str| line.get(..51).unwrap_or(line);
     let words = block("hex").lines().map(hex).flat_map(str::split_whitespace);
@@ -22,7 +22,7 @@ fn bytes() -> Vec<u8> {
 
 type Table = BTreeMap<u8, (String, Vec<(String, String)>)>;
 
-/// Rows of a table: what the fields of each are and of which type.
+/// Parses a table cell: the fields with their types.
 fn fields(cell: &str) -> Vec<(String, String)> {
     let pair = |field: &str| field.trim().split_once(": ").map(|(a, b)| (a.into(), b.into()));
     cell.split(',').filter_map(pair).collect()
@@ -42,7 +42,7 @@ fn tables() -> Table {
     table
 }
 
-/// A decoder of one payload, made from the guide alone. Answers the JSON lines.
+/// A decoder of one payload, built only from the guide. It returns JSON lines.
 struct Decoder<'a> {
     rest: &'a [u8],
     texts: Vec<String>,
@@ -103,7 +103,7 @@ impl Decoder<'_> {
                 };
                 format!("{{{}}}", count.map(pair).collect::<Vec<_>>().join(","))
             }
-            other => panic!("no type {other}"),
+            other => panic!("unknown type {other}"),
         }
     }
 
@@ -115,7 +115,7 @@ impl Decoder<'_> {
             0xf1.. => format!("{{\"record\":\"{name}\""),
             _ => {
                 let bits = self.byte();
-                assert_eq!(bits & 16, 0, "no gaps in the example");
+                assert_eq!(bits & 16, 0, "the example has no gaps");
                 let step = if bits & 32 == 0 { 0 } else { self.number() };
                 assert_eq!(step % 2, 0, "forward");
                 *time += step / 2;
@@ -139,7 +139,7 @@ impl Decoder<'_> {
 }
 
 #[test]
-fn a_decoder_made_from_the_guide_reads_the_binary_example() {
+fn a_decoder_built_from_the_guide_reads_the_binary_example() {
     let bytes = bytes();
     assert_eq!(&bytes[..7], b"ASXT\x02\xeb\x01");
     let payload = &bytes[7..bytes.len() - 8];
@@ -152,7 +152,7 @@ fn a_decoder_made_from_the_guide_reads_the_binary_example() {
     assert_eq!(lines, block("jsonl"));
 }
 
-/// The digest, as the guide has it.
+/// The digest, as described in the guide.
 struct State(u64);
 
 const G: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -177,17 +177,17 @@ impl State {
 }
 
 #[test]
-fn checksum_and_digest_are_as_the_guide_says() {
+fn the_guide_describes_the_checksum_and_the_digest() {
     let bytes = bytes();
     let (payload, sum) = bytes[7..].split_at(235);
     let mut state = State(G);
     state.word(0);
     state.bytes(payload);
     assert_eq!(mix(state.0).to_le_bytes(), sum);
-    // Event 0: region 1 is opened, without a parent.
+    // Event 0: region 1 opens without a parent.
     let mut state = State(G);
     [0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0].into_iter().for_each(|word| state.word(word));
-    // Event 5: a field that is a word.
+    // Event 5: it has a word as a field.
     let mut kernel = asx_kernel::digest::Digest::new();
     let mut ended = State(G);
     for record in Reader::open(&bytes[..]).expect("a trace").flatten() {
@@ -214,7 +214,7 @@ fn checksum_and_digest_are_as_the_guide_says() {
 }
 
 #[test]
-fn both_examples_are_one_lawful_trace() {
+fn both_examples_are_the_same_lawful_trace() {
     let (json, binary) = (block("jsonl").as_bytes(), bytes());
     for (bytes, other, codec) in
         [(json, &binary[..], Codec::Binary), (&binary[..], json, Codec::Json)]

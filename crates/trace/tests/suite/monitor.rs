@@ -1,4 +1,4 @@
-//! A run held against a trace parts from it at the first event that differs.
+//! A monitored run diverges from its trace at the first event that differs.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use asx_kernel::digest::Digest;
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::status::{Coded, Status};
 use asx_trace::{Codec, End, ErrorKind, Mismatch, Monitor, Parted, Place, Reader, Record};
-use common::{header, records, story, write};
+use common::{example_run, header, records, write};
 
 fn digest(events: &[Event]) -> u64 {
     let mut digest = Digest::new();
@@ -14,8 +14,9 @@ fn digest(events: &[Event]) -> u64 {
     digest.value()
 }
 
-/// Holds a run of these events against a trace: how many events and decisions were compared.
-fn hold(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), Parted> {
+/// Compares a run of these events with a trace. Returns the number of compared events and
+/// decisions.
+fn compare(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), Parted> {
     let mut monitor = Monitor::new(Reader::open(bytes).map_err(Parted::Unread)?);
     run.iter().try_for_each(|event| monitor.see(event))?;
     let compared = monitor.compared();
@@ -31,27 +32,27 @@ fn mismatch(held: Result<(u64, u64), Parted>) -> Mismatch {
 }
 
 #[test]
-fn the_same_run_is_the_same() {
-    let run = story();
+fn an_identical_run_matches() {
+    let run = example_run();
     for codec in [Codec::Json, Codec::Binary] {
         let bytes = write(codec, &header(), &records());
-        assert_eq!(hold(&bytes, &run, digest(&run)), Ok((run.len() as u64, 2)));
+        assert_eq!(compare(&bytes, &run, digest(&run)), Ok((run.len() as u64, 2)));
     }
 }
 
 #[test]
-fn each_event_that_is_another_is_told_with_both_sides_and_nothing_after_it_matters() {
-    let recorded = story();
+fn every_different_event_is_reported_with_both_sides() {
+    let recorded = example_run();
     let bytes = write(Codec::Json, &header(), &records());
     for at in 0..recorded.len() {
         let mut run = recorded.clone();
         run[at].kind = EventKind::GraceExpired {};
         run.truncate(at + 1);
-        let found = mismatch(hold(&bytes, &run, 0));
+        let found = mismatch(compare(&bytes, &run, 0));
         assert_eq!((found.seq, found.status()), (at as u64, Status::ReplayMismatch));
         assert_eq!((found.recorded, found.got), (Some(recorded[at]), Some(run[at])));
         assert_eq!(found.digests, [digest(&recorded[..=at]), digest(&run)]);
-        // The line of the file that has it.
+        // The line of the event in the file.
         let Place::Line { line, .. } = found.place else { panic!("{found}") };
         let text = std::str::from_utf8(&bytes).unwrap().lines().nth(line as usize - 1).unwrap();
         assert!(text.contains(&format!("\"record\":\"event\",\"seq\":{at},")), "{text}");
@@ -62,44 +63,44 @@ fn each_event_that_is_another_is_told_with_both_sides_and_nothing_after_it_matte
 }
 
 #[test]
-fn a_run_that_ends_early_or_goes_on_parts_at_the_end() {
-    let mut run = story();
+fn a_shorter_or_longer_run_differs_at_the_end() {
+    let mut run = example_run();
     let bytes = write(Codec::Binary, &header(), &records());
     let last = run.pop().unwrap();
-    let found = mismatch(hold(&bytes, &run, digest(&run)));
+    let found = mismatch(compare(&bytes, &run, digest(&run)));
     assert_eq!((found.recorded, found.got), (Some(last), None));
     let more = Event { seq: last.seq + 1, ..last };
     run.extend([last, more]);
-    let found = mismatch(hold(&bytes, &run, digest(&run)));
+    let found = mismatch(compare(&bytes, &run, digest(&run)));
     assert_eq!((found.recorded, found.got, found.seq), (None, Some(more), more.seq));
 }
 
 #[test]
-fn of_events_that_a_ring_has_overwritten_the_digest_decides() {
-    let run = story();
+fn overwritten_events_are_compared_by_their_digest() {
+    let run = example_run();
     let (total, lost) = (digest(&run), 7);
     let mut records: Vec<Record> = run[lost..].iter().copied().map(Record::from).collect();
     let (recorded, lost) = (run.len() as u64, lost as u64);
     records.push(End { recorded, lost, digest: total, choices: 0 }.into());
     let bytes = write(Codec::Json, &header(), &records);
-    assert_eq!(hold(&bytes, &run, total).map(|(events, _)| events), Ok(recorded - lost));
-    let found = mismatch(hold(&bytes, &run, total ^ 1));
+    assert_eq!(compare(&bytes, &run, total).map(|(events, _)| events), Ok(recorded - lost));
+    let found = mismatch(compare(&bytes, &run, total ^ 1));
     assert_eq!((found.recorded, found.got, found.digests), (None, None, [total, total ^ 1]));
 }
 
 #[test]
-fn a_damaged_trace_is_told_with_its_line() {
-    let run = story();
+fn a_damaged_trace_is_reported_with_its_line() {
+    let run = example_run();
     let text = String::from_utf8(write(Codec::Json, &header(), &records())).unwrap();
     let mut lines: Vec<_> = text.lines().collect();
     lines[20] = "{\"record\":\"event\",";
-    let Err(Parted::Unread(error)) = hold(lines.join("\n").as_bytes(), &run, 0) else {
-        panic!("it can be read")
+    let Err(Parted::Unread(error)) = compare(lines.join("\n").as_bytes(), &run, 0) else {
+        panic!("the damaged line was read")
     };
     assert!(matches!(error.place, Place::Line { line: 21, .. }), "{error}");
     assert_eq!(error.status(), Status::TraceMalformed);
     let cut: String = text.lines().take(10).map(|line| format!("{line}\n")).collect();
-    let Err(Parted::Unread(error)) = hold(cut.as_bytes(), &run, 0) else { panic!("it is whole") };
+    let Err(Parted::Unread(error)) = compare(cut.as_bytes(), &run, 0) else { panic!("no error") };
     assert_eq!(
         (error.kind.clone(), error.status()),
         (ErrorKind::Truncated, Status::TraceTruncated)

@@ -1,4 +1,4 @@
-//! What a record may say of sockets, and what it may not; and how that is said in words.
+//! The laws for sockets, and the descriptions of socket events.
 
 use asx_kernel::io::{IoFailure, IoOp, Opening, Way};
 use asx_kernel::journal::EventKind::{self, *};
@@ -7,7 +7,7 @@ use asx_kernel::time::Time;
 use asx_trace::refine::Refinement;
 use asx_trace::socket_words;
 
-/// What the record comes to: the code of the first breach.
+/// Checks a record. Returns the code of the first breach.
 fn judge(kinds: &[EventKind]) -> Result<(), &'static str> {
     let mut laws = Refinement::default();
     for (seq, kind) in (0..).zip(kinds) {
@@ -32,13 +32,13 @@ const REFUSED: EventKind = IoFailed { socket: 3, op: IoOp::Listen, error: IoFail
 fn sockets_are_opened_used_and_closed() {
     let whole = [LISTENS, ACCEPTED, WAITS, READ, WAITS, LEFT, ENDED, RESET, CLOSED, REFUSED];
     assert_eq!(judge(&whole), Ok(()));
-    // It may still be open at the end, and its listener closed.
+    // A socket may remain open at the end, and its listener may be closed.
     let open = [LISTENS, SocketClosed { socket: 1 }, ACCEPTED, READ];
     assert_eq!(judge(&open), Ok(()));
 }
 
 #[test]
-fn what_cannot_be_is_a_breach() {
+fn impossible_records_are_breaches() {
     let connected = SocketOpened { socket: 1, how: Opening::Connect, of: None };
     let of_nobody = SocketOpened { socket: 2, how: Opening::Bind, of: Some(1) };
     let both = IoWaiting { socket: 2, way: Way::Both };
@@ -65,7 +65,7 @@ fn what_cannot_be_is_a_breach() {
 }
 
 #[test]
-fn everything_that_is_done_with_sockets_has_words() {
+fn every_socket_event_has_a_description() {
     let name = |socket: u64| ["nobody", "listener", "peer", "other"][socket as usize].to_owned();
     let words = |kind: EventKind| socket_words(&kind, name).unwrap_or_default();
     assert_eq!(words(LISTENS), "opens listener");

@@ -1,4 +1,4 @@
-//! Nothing can be changed in a trace without the strictest look finding it, and saying what it is.
+//! Strict verification detects and names every kind of change to a trace.
 
 use crate::common;
 
@@ -22,7 +22,7 @@ fn judge(bytes: &[u8], strict: bool) -> Report {
 }
 
 #[test]
-fn the_untouched_trace_holds() {
+fn the_unchanged_trace_is_valid() {
     for codec in [Codec::Json, Codec::Binary] {
         let bytes = write(codec, &header(), &records());
         assert_eq!(judge(&bytes, true).violations, []);
@@ -34,11 +34,11 @@ fn the_untouched_trace_holds() {
 
 type Harm = fn(&mut Header, &mut Vec<Record>);
 
-/// Where the nth event that fits stands.
+/// Returns the index of the nth matching event.
 fn find(records: &[Record], nth: usize, is: fn(&EventKind) -> bool) -> usize {
     let fits = |record: &Record| matches!(record, Record::Event(event) if is(&event.kind));
     let mut found = (0..records.len()).filter(|at| fits(&records[*at]));
-    found.nth(nth).expect("there is one")
+    found.nth(nth).expect("no matching event")
 }
 
 fn event(record: &mut Record) -> &mut Event {
@@ -48,7 +48,7 @@ fn event(record: &mut Record) -> &mut Event {
     }
 }
 
-/// Numbers the events anew: only the laws can tell.
+/// Renumbers the events, so that only the laws can detect the change.
 fn renumber(records: &mut [Record]) {
     let events = records.iter_mut().filter(|record| matches!(record, Record::Event(_)));
     (0..).zip(events).for_each(|(seq, record)| event(record).seq = seq);
@@ -92,7 +92,7 @@ macro_rules! instead {
     };
 }
 
-/// Replaces whom an event is about.
+/// Replaces an event's subject.
 macro_rules! about {
     ($kind:pat $(, $nth:literal)? => $subject:expr) => {
         |_, records| {
@@ -126,7 +126,7 @@ macro_rules! moved {
     };
 }
 
-/// What breaks a law though every number, count and digest is right.
+/// Changes that violate a law although every number, count and digest is right.
 const UNLAWFUL: &[(&str, Harm)] = &[
     ("time_back", |_, records| {
         let at = at!(records, TimerFired { .. });
@@ -304,7 +304,7 @@ const UNLAWFUL: &[(&str, Harm)] = &[
     ("permit_unknown", twice!(SendAborted { .. })),
 ];
 
-/// What is wrong with the file itself; these are found as they are.
+/// Changes that make the file itself inconsistent; the events are not renumbered.
 const BROKEN: &[(&str, Harm)] = &[
     ("incomplete", |header, _| header.complete = false),
     ("no_workers", |header, _| header.workers = 0),
@@ -354,7 +354,7 @@ const BROKEN: &[(&str, Harm)] = &[
             fields.insert("decision_seq", Value::Null);
         });
     }),
-    // Inside of a step everything is about it.
+    // Inside a step, all events must have its decision.
     ("host_null", |_, records| {
         push_host(records, "scheduler_step_decision", |_| ());
         push_host(records, "scheduler_reentrancy_deferred", |fields| {
@@ -383,7 +383,7 @@ const BROKEN: &[(&str, Harm)] = &[
 
 type Fields = BTreeMap<&'static str, Value>;
 
-/// Appends an event of the scheduler that is whole, but for the change.
+/// Appends an event of the scheduler that is valid except for the change.
 fn push_host(records: &mut Vec<Record>, kind: &str, change: fn(&mut Fields)) {
     let mut fields: Fields = MANDATORY.iter().map(|field| (*field, Value::Number(1))).collect();
     fields.insert("error_class", Value::Null);
@@ -394,7 +394,7 @@ fn push_host(records: &mut Vec<Record>, kind: &str, change: fn(&mut Fields)) {
 }
 
 #[test]
-fn whole_events_of_the_scheduler_are_lawful() {
+fn complete_scheduler_events_are_valid() {
     let mut records = records();
     push_host(&mut records, "scheduler_step_begin", |fields| {
         for field in &MANDATORY[..5] {
@@ -413,7 +413,7 @@ fn whole_events_of_the_scheduler_are_lawful() {
 }
 
 #[test]
-fn what_a_host_event_lacks_is_told_with_its_line_and_field() {
+fn a_missing_host_field_is_reported_with_its_line_and_name() {
     let mut records = records();
     let line = records.len() + 2;
     push_host(&mut records, "scheduler_step_end", |fields| drop(fields.remove("lane")));
@@ -432,7 +432,7 @@ fn change_choice(records: &mut [Record], count: u64, picked: u64) {
     choices.take(1).for_each(|choice| (choice.count, choice.picked) = (count, picked));
 }
 
-/// Writes the right end record, changed.
+/// Appends the right end record after changing it.
 fn end(records: &mut Vec<Record>, change: fn(&mut End)) {
     let (read, _) = read(&write(Codec::Json, &header(), records));
     let Some(Record::End(mut end)) = read.last().cloned() else { panic!("no end") };
@@ -441,7 +441,7 @@ fn end(records: &mut Vec<Record>, change: fn(&mut End)) {
 }
 
 #[test]
-fn every_unlawful_record_is_found_with_a_message_of_its_own() {
+fn every_violation_is_detected_with_a_distinct_message() {
     let mut codes: BTreeMap<String, &str> = BTreeMap::new();
     let harms = UNLAWFUL.iter().map(|harm| (harm, true));
     for ((code, harm), anew) in harms.chain(BROKEN.iter().map(|harm| (harm, false))) {
@@ -454,7 +454,7 @@ fn every_unlawful_record_is_found_with_a_message_of_its_own() {
             let report = judge(&write(codec, &header, &records), true);
             let first = report.violations.first().unwrap_or_else(|| panic!("{code} passes"));
             assert_eq!(first.code, *code, "{first}");
-            // What stands before it is the event.
+            // The text before the message is the event.
             let message = first.text.rsplit(": ").next().unwrap_or_default();
             let other = codes.insert(message.to_owned(), code).unwrap_or(code);
             assert_eq!(other, *code, "{message}");
@@ -463,14 +463,14 @@ fn every_unlawful_record_is_found_with_a_message_of_its_own() {
     assert!(codes.len() > 80, "{}", codes.len());
 }
 
-/// Changes of the text of a trace, what is said of them, and where.
+/// Changes to the text of a trace, with the expected code, record and message.
 const LINES: &[(&str, &str, &str, u64, &str)] = &[
     (
         "version",
         "\"version\":2",
         "\"version\":1",
         0,
-        "version 1 of the format is not known here: this build reads version 2; record the run \
+        "format version 1 is not supported: this build reads version 2; record the run \
          again",
     ),
     (
@@ -485,11 +485,11 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         "asx-semantics-1",
         "asx-semantics-2",
         0,
-        "it was recorded under the contract `asx-semantics-2`, and this build has \
+        "the trace was recorded under the contract `asx-semantics-2`, but this build has \
          `asx-semantics-1`",
     ),
     ("missing_field", "\"seed\":4,", "", 0, "the field `seed` is missing"),
-    ("duplicate_field", "\"note\":", "\"commit\":", 0, "`commit` is there twice"),
+    ("duplicate_field", "\"note\":", "\"commit\":", 0, "duplicate field `commit`"),
     ("type", "\"commit\":\"abc\"", "\"commit\":1", 0, "`commit` must be a text"),
     (
         "syntax",
@@ -498,20 +498,8 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         1,
         "expected `{`",
     ),
-    (
-        "unknown_record",
-        "\"record\":\"label\"",
-        "\"record\":\"lable\"",
-        4,
-        "there is no record `lable`",
-    ),
-    (
-        "unknown_kind",
-        "\"task_spawned\"",
-        "\"task_born\"",
-        3,
-        "there is no kind of event `task_born`",
-    ),
+    ("unknown_record", "\"record\":\"label\"", "\"record\":\"lable\"", 4, "unknown record `lable`"),
+    ("unknown_kind", "\"task_spawned\"", "\"task_born\"", 3, "unknown kind of event `task_born`"),
     ("missing_field", ",\"timer\":null", "", 1, "the field `timer` is missing"),
     ("missing_field", ",\"priority\":128", "", 3, "the field `priority` is missing"),
     ("range", "\"priority\":128", "\"priority\":300", 3, "`priority` is out of range"),
@@ -527,7 +515,7 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         "\"priority\":128",
         "\"priority\":128,\"priority\":1",
         3,
-        "`priority` is there twice",
+        "duplicate field `priority`",
     ),
     ("type", "\"priority\":128", "\"priority\":true", 3, "`priority` must be a number"),
     ("type", "\"finalizer\":false", "\"finalizer\":0", 3, "`finalizer` must be true or false"),
@@ -582,7 +570,13 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
         9,
         "expected a text, a whole number, true, false or null",
     ),
-    ("after_end", "\"choices\":2}\n", "\"choices\":2}\n\n", 56, "something follows the end record"),
+    (
+        "after_end",
+        "\"choices\":2}\n",
+        "\"choices\":2}\n\n",
+        56,
+        "there is data after the end record",
+    ),
     (
         "truncated",
         "\"choices\":2}\n",
@@ -593,7 +587,7 @@ const LINES: &[(&str, &str, &str, u64, &str)] = &[
 ];
 
 #[test]
-fn every_change_of_a_line_is_found_where_it_is() {
+fn every_change_of_a_line_is_reported_with_its_position() {
     let text = String::from_utf8(write(Codec::Json, &header(), &records())).unwrap();
     for (code, from, to, record, message) in LINES {
         assert!(text.contains(from), "{from}");
@@ -607,7 +601,7 @@ fn every_change_of_a_line_is_found_where_it_is() {
 }
 
 #[test]
-fn every_flipped_bit_of_a_binary_trace_is_found_and_what_stands_before_it_is_read() {
+fn every_flipped_bit_is_detected_and_the_records_before_it_are_read() {
     let mut all = records();
     // More than one block.
     for seq in 0..300 {
@@ -622,12 +616,12 @@ fn every_flipped_bit_of_a_binary_trace_is_found_and_what_stands_before_it_is_rea
         let (read, error) = read(&harmed);
         assert!(error.is_some(), "bit {} of byte {at}", at % 8);
         assert!(all.starts_with(&read), "byte {at}: {error:?}");
-        assert!(at < 4500 || read.len() > 60, "the first block is whole");
+        assert!(at < 4500 || read.len() > 60, "the first block is intact");
     }
 }
 
 #[test]
-fn blocks_cannot_be_left_out_moved_or_repeated() {
+fn removed_moved_and_repeated_blocks_are_detected() {
     let mut writer =
         asx_trace::Writer::new(Vec::new(), Codec::Binary, &header()).expect("a writer");
     let mut ends = Vec::new();
@@ -653,7 +647,7 @@ fn blocks_cannot_be_left_out_moved_or_repeated() {
     }
 }
 
-/// The blocks of a binary trace, none longer than two bytes of length can say.
+/// Splits a binary trace into its blocks. Their lengths must fit in two bytes.
 fn blocks(bytes: &[u8]) -> Vec<&[u8]> {
     let (mut at, mut blocks) = (5, Vec::new());
     while at < bytes.len() {
@@ -668,15 +662,15 @@ fn blocks(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn a_trace_in_a_wrapping_says_what_it_is_wrapped_in() {
+fn a_wrapped_trace_is_refused_with_the_name_of_the_wrapping() {
     let bytes = write(Codec::Json, &header(), &records());
     for (before, what) in [
         (&b"\xef\xbb\xbf"[..], "a byte-order mark"),
         (b"\xff\xfe", "a byte-order mark of UTF-16"),
-        (b"\x1f\x8b\x08", "what gzip writes; unpack it first"),
+        (b"\x1f\x8b\x08", "gzip data; decompress it first"),
     ] {
         let wrapped = [before, &bytes].concat();
-        let error = Reader::open(&wrapped[..]).expect_err("no trace");
+        let error = Reader::open(&wrapped[..]).expect_err("a wrapped trace was read");
         assert_eq!(error.kind.code(), "magic");
         assert!(error.to_string().ends_with(what), "{error}");
     }

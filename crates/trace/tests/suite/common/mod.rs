@@ -1,4 +1,4 @@
-//! A small run that obeys every law, with one record of each kind.
+//! A small lawful run with a record of each kind.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use asx_kernel::cancel::{Kind, Phase};
@@ -42,14 +42,15 @@ fn decision(chain: &mut DecisionChain, task: u64, lane: Lane) -> EventKind {
     }
 }
 
-/// The run: a task sends and receives, is cancelled and cleans up; its region closes.
-pub(crate) fn story() -> Vec<Event> {
+/// Returns the events of a run: a task sends and receives, is cancelled and cleans up; its region
+/// closes.
+pub(crate) fn example_run() -> Vec<Event> {
     let moved = |from, to| TaskMoved { from, to };
     let region = |from, to| RegionMoved { from, to };
     let mut chain = DecisionChain::default();
     let first = decision(&mut chain, 1, Lane::Ready);
     let second = decision(&mut chain, 1, Lane::Cancel);
-    let story = [
+    let example_run = [
         (0, ROOT, RegionOpened { parent: None }),
         (0, INNER, RegionOpened { parent: Some(1) }),
         (0, TASK, TaskSpawned { priority: 128, finalizer: false }),
@@ -97,7 +98,7 @@ pub(crate) fn story() -> Vec<Event> {
         (9, NOBODY, SoftStop {}),
     ];
     (0..)
-        .zip(story)
+        .zip(example_run)
         .map(|(seq, (time, subject, kind))| Event {
             seq,
             time: Time::from_nanos(time),
@@ -112,7 +113,7 @@ pub(crate) fn header() -> Header {
     Header { seed: 4, workers: 2, meta, ..Header::new("demo", "model") }
 }
 
-/// All records but the last.
+/// Returns all records except the end record.
 pub(crate) fn records() -> Vec<Record> {
     let label = |class, number, text: &str| Label { class, number, text: text.into() }.into();
     let choice = |index| Choice {
@@ -132,7 +133,7 @@ pub(crate) fn records() -> Vec<Record> {
             ("why".into(), Value::Text("b".into())),
         ],
     };
-    let mut records: Vec<Record> = story().into_iter().map(Record::from).collect();
+    let mut records: Vec<Record> = example_run().into_iter().map(Record::from).collect();
     records.insert(4, choice(0).into());
     records.insert(9, choice(1).into());
     records.insert(6, host(0).into());
@@ -146,14 +147,14 @@ pub(crate) fn records() -> Vec<Record> {
     records
 }
 
-/// Writes records, with the end record that fits them unless they have one.
+/// Writes records, followed by the matching end record unless they have one.
 pub(crate) fn write(codec: Codec, header: &Header, records: &[Record]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), codec, header).unwrap();
     records.iter().for_each(|record| writer.write(record).unwrap());
     writer.finish().unwrap()
 }
 
-/// Reads what can be read, and why it stopped.
+/// Reads records up to the first error, which is returned too.
 pub(crate) fn read(bytes: &[u8]) -> (Vec<Record>, Option<asx_trace::Error>) {
     let reader = match Reader::open(bytes) {
         Ok(reader) => reader,

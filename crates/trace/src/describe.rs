@@ -1,12 +1,12 @@
-//! What is done with sockets, in words.
+//! Descriptions of socket events in English.
 
 use alloc::format;
 use alloc::string::String;
 use asx_kernel::io::{IoOp, Opening, Way};
 use asx_kernel::journal::EventKind;
 
-/// What an event tells of a socket, as a sentence without its subject: the task. `name` is asked
-/// what sockets are called. `None`: it is about something else.
+/// Describes a socket event as a predicate without its subject, the task. `name` returns the name
+/// of a socket. Returns `None` for all other events.
 ///
 /// ```
 /// use asx_kernel::io::IoOp;
