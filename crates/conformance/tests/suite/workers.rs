@@ -216,19 +216,21 @@ fn a_record_that_breaks_a_law_is_found() {
     };
     let find = |is: fn(&EventKind) -> bool| events.iter().position(|e| is(&e.kind)).unwrap();
     let moved = find(|kind| matches!(kind, EventKind::TaskMoved { .. }));
-    assert!(broken(&|events| _ = events.remove(moved)).contains("it was Created"));
+    assert!(broken(&|events| _ = events.remove(moved)).contains("the task was Created"));
     let twice = broken(&|events| events.insert(moved, events[moved]));
-    assert!(twice.contains("it was Running"), "{twice}");
+    assert!(twice.contains("the task was Running"), "{twice}");
     let sent = find(|kind| matches!(kind, EventKind::Sent { permit: Some(_) }));
-    assert!(broken(&|events| events.insert(sent, events[sent])).contains("no such permit"));
+    assert!(
+        broken(&|events| events.insert(sent, events[sent])).contains("the permit is not reserved")
+    );
     let resolved = find(|kind| matches!(kind, EventKind::ObligationResolved { .. }));
     let twice = broken(&|events| events.insert(resolved, events[resolved]));
-    assert!(twice.contains("it was resolved before"), "{twice}");
+    assert!(twice.contains("the obligation was resolved before"), "{twice}");
     let decided = find(|kind| matches!(kind, EventKind::Decision { .. }));
-    assert!(broken(&|events| _ = events.remove(decided)).contains("the chain of decisions"));
+    assert!(broken(&|events| _ = events.remove(decided)).contains("the decision chain is broken"));
     let told = find(|kind| matches!(kind, EventKind::RegionOutcome { .. }));
     let closed = events[..told].iter().rposition(|e| e.subject == events[told].subject).unwrap();
-    assert!(broken(&|events| _ = events.remove(closed)).contains("it is not closed"));
+    assert!(broken(&|events| _ = events.remove(closed)).contains("the region is not closed"));
 }
 
 /// Channels of scopes that close under tasks of other scopes, and wakes that come late.
