@@ -1,31 +1,31 @@
-//! Why a run failed, as its header says it.
+//! The cause of a failed run, as stored in the header of its trace.
 //!
-//! The lab writes it when a check fails; the page shows it before anything else. In a header each
-//! part is a text in `meta`, and lists have a line for each item.
+//! The lab writes the cause when a check fails, and the page shows it first. Each part is a text in
+//! the header's `meta`; lists have one line for each item.
 
 use asx_trace::{Header, Limits};
 
-/// Why a run failed, and how to see it again.
+/// The cause of a failure, and the command that reproduces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// The kind of failure, in a word: `deadlock`.
+    /// The kind of failure as one word, such as `deadlock`.
     pub kind: String,
-    /// What went wrong.
+    /// The message.
     pub message: String,
-    /// The task that failed, as its label says it.
+    /// The label of the task that failed.
     pub task: Option<String>,
-    /// Where in the source.
+    /// The source location.
     pub place: Option<String>,
-    /// In which poll, from 1.
+    /// The number of the failing poll, from 1.
     pub step: Option<String>,
-    /// Who waits for whom, and what else there is to say.
+    /// Details, such as which task waits for which.
     pub detail: Vec<String>,
-    /// The changed decisions of the schedule, in words.
+    /// Descriptions of the changed decisions of the schedule.
     pub changes: Vec<String>,
-    /// The number of the event at which each changed decision was made, in the order of `changes`.
-    /// Empty if the trace does not say.
+    /// The event numbers of the changed decisions, in the order of `changes`. Empty if the trace
+    /// does not have them.
     pub change_events: Vec<u64>,
-    /// The command that runs it again.
+    /// The command that reproduces the failure.
     pub replay: Option<String>,
 }
 
@@ -40,12 +40,12 @@ const CHANGES: &str = "failure_changes";
 const CHANGE_EVENTS: &str = "failure_change_events";
 const REPLAY: &str = "failure_replay";
 
-/// The name of the first event of what the lab does to end a run that has failed: not the
-/// program's doing.
+/// The name of the `meta` entry with the number of the first teardown event. From there on, the lab
+/// ends a failed run, which is not the behaviour of the program.
 pub const TEARDOWN: &str = "teardown";
 
 impl Cause {
-    /// The cause that a header tells.
+    /// Reads the cause from a header.
     pub fn of(header: &Header) -> Option<Cause> {
         let find = |name: &str| {
             let pair = header.meta.iter().find(|(known, _)| known == name);
@@ -54,7 +54,7 @@ impl Cause {
         let lines = |name: &str| {
             find(name).map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect())
         };
-        // Events that cannot be read are not known.
+        // A list with an unreadable number is dropped.
         let events: Result<Vec<u64>, _> =
             lines(CHANGE_EVENTS).iter().map(|line| line.parse()).collect();
         Some(Cause {
@@ -70,7 +70,7 @@ impl Cause {
         })
     }
 
-    /// The same as parts of a header, each no longer than a text in a trace may be.
+    /// Returns the `meta` entries of the cause, each cut to the maximal size of a text in a trace.
     pub fn meta(&self) -> Vec<(String, String)> {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
         let parts = [
@@ -88,13 +88,13 @@ impl Cause {
         parts.map(|(name, text)| (name.to_owned(), cut(text))).collect()
     }
 
-    /// The part of a header that says at which events the changed decisions were made.
+    /// Returns the `meta` entry with the event numbers of the changed decisions.
     pub fn change_events_meta(events: &[u64]) -> Option<(String, String)> {
         let text = change_events_text(events);
         (!text.is_empty()).then(|| (CHANGE_EVENTS.to_owned(), cut(text)))
     }
 
-    /// Whether a name in `meta` is one of the parts of a cause.
+    /// Whether a name in `meta` belongs to a cause.
     pub(crate) fn is_part(name: &str) -> bool {
         name == KIND || name == TEARDOWN || name.starts_with("failure_")
     }
@@ -104,7 +104,7 @@ fn change_events_text(events: &[u64]) -> String {
     events.iter().map(u64::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Cuts a text to what a trace may have, at the end of a line if there are several.
+/// Cuts a text to the maximal size, at the end of a line if there are several.
 fn cut(mut text: String) -> String {
     const MORE: &str = "\n..";
     let most = Limits::default().text;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_is_told_it_tells() {
+    fn a_cause_survives_the_header() {
         let cause = Cause {
             kind: "deadlock".into(),
             message: "`a` and `b` wait for each other".into(),
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut_between_lines_and_says_so() {
+    fn a_long_list_is_cut_between_lines_with_a_marker() {
         let detail: Vec<_> = (0..2000).map(|n| format!("task {n} waits")).collect();
         let cause = Cause { kind: "deadlock".into(), detail, ..Cause::default() };
-        let told = Cause::of(&header(cause.meta())).expect("a cause");
-        let (last, before) = told.detail.split_last().expect("lines");
+        let restored = Cause::of(&header(cause.meta())).expect("a cause");
+        let (last, before) = restored.detail.split_last().expect("lines");
         assert_eq!(last, "..");
-        assert!(before.iter().zip(&cause.detail).all(|(told, detail)| told == detail));
+        assert!(before.iter().zip(&cause.detail).all(|(restored, detail)| restored == detail));
         assert!(before.len() > 100 && cause.meta().iter().all(|(_, text)| text.len() <= 4096));
     }
 }

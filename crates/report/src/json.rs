@@ -1,15 +1,15 @@
-//! JSON text, safe inside a page: nothing in it can end a script element.
+//! A JSON writer for text that is embedded in a page: the output cannot end a script element.
 
 use std::fmt::Write;
 
-/// The last whole number that a JavaScript number holds exactly.
+/// The largest whole number up to which JavaScript numbers are exact.
 const EXACT: u64 = (1 << 53) - 1;
 
-/// Writes values one after the other; commas are the writer's business.
+/// Writes JSON values in sequence and inserts the commas.
 #[derive(Default)]
 pub(crate) struct Json {
     text: String,
-    /// The next value needs a comma before it.
+    /// Whether the next value needs a comma before it.
     comma: bool,
 }
 
@@ -24,7 +24,7 @@ impl Json {
         }
     }
 
-    /// A number; one that JavaScript would round is a string.
+    /// Writes a number, or a string if JavaScript would round the number.
     pub(crate) fn number(&mut self, value: u64) -> &mut Json {
         self.begin();
         let quote = if value > EXACT { "\"" } else { "" };
@@ -52,7 +52,7 @@ impl Json {
         self.raw(&format!("\"{value:016x}\""))
     }
 
-    /// A value that is JSON already.
+    /// Writes a value that is already JSON.
     pub(crate) fn raw(&mut self, value: &str) -> &mut Json {
         self.begin();
         self.text.push_str(value);
@@ -65,7 +65,7 @@ impl Json {
         self
     }
 
-    /// The name of the member whose value comes next.
+    /// Writes the name of a member; the next value belongs to it.
     pub(crate) fn key(&mut self, name: &str) -> &mut Json {
         self.begin();
         self.quoted(name);
@@ -101,7 +101,8 @@ impl Json {
         for c in value.chars() {
             match c {
                 '"' | '\\' => self.text.extend(['\\', c]),
-                // What could end a script element, begin a comment in it, or break a line of code.
+                // Characters that could end a script element, begin a comment in it, or break a
+                // line.
                 '<' | '>' | '&' | '\'' | '\u{2028}' | '\u{2029}' | '\0'..' ' | '\u{7f}' => {
                     let _ = write!(self.text, "\\u{:04x}", c as u32);
                 }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_are_where_they_belong() {
+    fn commas_separate_values() {
         let mut json = Json::default();
         json.object(|json| {
             json.key("a").list([1, 2], |json, n| {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_javascript_would_round_is_a_text() {
+    fn numbers_that_javascript_would_round_are_strings() {
         let mut json = Json::default();
         json.list([EXACT, EXACT + 1, u64::MAX], |json, n| {
             json.number(n);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_as_they_were_and_hold_no_markup() {
+    fn texts_survive_and_contain_no_markup() {
         let all = (0..0x3000).filter_map(char::from_u32).collect::<String>();
         for text in ["</script><!--", "\"\\\u{0}\n\t\u{7f}\u{2028}", "é 🎉 \u{202e}", &all] {
             let mut json = Json::default();

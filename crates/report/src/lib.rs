@@ -1,13 +1,13 @@
-//! Traces as something to look at.
+//! Reports on traces: an HTML page, and an export for trace viewers.
 //!
 //! ```text
-//! Reader -> Run -> Story -> html      one page that needs nothing else
+//! Reader -> Run -> Story -> html      one self-contained page
 //!                        -> perfetto  events for a trace viewer
 //! ```
 //!
-//! A [`Run`] is a trace that was read, with the verdict of every law over it. The story is what its
-//! events add up to: which task was in which state and when, what was a poll, what woke whom. Both
-//! outputs are texts made of these alone, so the same trace always gives the same bytes.
+//! A [`Run`] is a trace in memory, with the result of checking it against every law. The story is
+//! derived from its events: the states of each task over time, polls, and the causes of wakes. Both
+//! outputs are functions of these alone, so equal traces give equal bytes.
 //!
 //! ```
 //! use asx_report::{Axis, Run, html, perfetto};

@@ -1,17 +1,17 @@
-//! What a host may note beside the events: what tasks wait for and hold.
+//! Host events with which a host records what tasks wait for and which locks they hold.
 //!
-//! They are host events, which no digest covers. A wait lasts until the task goes on; a lock that
-//! is taken, until it is released.
+//! Like all host events they are not part of the digest. A wait lasts until the task resumes; a
+//! lock is held until it is released.
 
 use asx_trace::{HostEvent, Value};
 
-/// A task waits: `task`, `on` (in words), `what` (the expression in the source) and `at`.
+/// A task waits. Fields: `task`, `on` (a description), `what` (the source expression) and `at`.
 pub const TASK_WAITS: &str = "task_waits";
-/// A task goes on that waited: `task`.
+/// A waiting task resumes. Field: `task`.
 pub const TASK_GOES_ON: &str = "task_goes_on";
-/// A task has a lock or a permit: `task`, `lock` (which one), `what` and `at`.
+/// A task acquires a lock or a permit. Fields: `task`, `lock` (its number), `what` and `at`.
 pub const LOCK_TAKEN: &str = "lock_taken";
-/// It has it no more: `task` and `lock`.
+/// A task releases a lock or a permit. Fields: `task` and `lock`.
 pub const LOCK_RELEASED: &str = "lock_released";
 
 /// A note about a task.
@@ -26,7 +26,7 @@ pub(crate) struct Note<'a> {
 }
 
 impl<'a> Note<'a> {
-    /// The note that a host event is, if it is one.
+    /// Parses a host event, if it is a note.
     pub(crate) fn of(event: &'a HostEvent) -> Option<Note<'a>> {
         let kinds = [TASK_WAITS, TASK_GOES_ON, LOCK_TAKEN, LOCK_RELEASED];
         let kind = kinds.into_iter().find(|kind| *kind == event.kind)?;
@@ -44,7 +44,7 @@ impl<'a> Note<'a> {
         Some(Note { kind, task, lock, on: text("on"), what: text("what"), at: text("at") })
     }
 
-    /// What there is to see: `waits for orders.recv`, and the whole of it.
+    /// Returns a short description such as `waits for orders.recv`, and the full one.
     pub(crate) fn words(self) -> (String, String) {
         let verb = if self.kind == TASK_WAITS { "waits for" } else { "holds" };
         let on = self.on.unwrap_or("a lock or permit");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_by_its_expression_or_else_by_what_it_is_for() {
+    fn a_wait_is_described_by_its_expression_or_its_kind() {
         let text = |text: &str| Value::Text(text.into());
         let mut fields = vec![("task", Value::Number(3)), ("on", text("a message"))];
         let plain = event(TASK_WAITS, &fields);

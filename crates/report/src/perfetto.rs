@@ -1,10 +1,10 @@
-//! Events for trace viewers: the JSON that Perfetto and Chrome's tracing page open.
+//! Export for trace viewers: the JSON format of Perfetto and of Chrome's tracing page.
 //!
-//! Up to five processes: the tasks, with a thread each and its polls as slices; what states the
-//! tasks were in, cancel phases among them; the regions; the workers; the sockets, if there are
-//! any. A thread's slices must nest, and a state begins and ends inside of polls: that is why
-//! states have threads of their own. What a task did is a slice as long as one event, so that
-//! arrows have something to hold on to.
+//! There are up to five processes: the tasks, each a thread with its polls as slices; the states of
+//! tasks, cancel phases included; the regions; the workers; and the sockets, if there are any. The
+//! slices of a thread must nest, but states begin and end inside polls, so states have separate
+//! threads. An event of a task is a slice with the length of one event, because flow arrows need a
+//! slice as their end.
 
 use crate::json::Json;
 use crate::run::Run;
@@ -13,13 +13,13 @@ use asx_kernel::journal::{Event, EventKind};
 use asx_trace::{Class, socket_words};
 use std::collections::BTreeSet;
 
-/// What the viewer's clock shows.
+/// The meaning of the viewer's time axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Axis {
-    /// Every event takes a microsecond: good to see the order.
+    /// Every event takes one microsecond, which shows the order clearly.
     #[default]
     Order,
-    /// Logical time; events of the same moment are a nanosecond apart.
+    /// Logical time; simultaneous events are a nanosecond apart.
     Time,
 }
 
@@ -29,7 +29,7 @@ const REGIONS: u64 = 3;
 const WORKERS: u64 = 4;
 const SOCKETS: u64 = 5;
 
-/// The events of a run, for a viewer.
+/// Exports the events of a run for a trace viewer.
 pub fn perfetto(run: &Run, axis: Axis) -> String {
     let story = Story::of(run);
     let mut export = Export { run, story: &story, clock: clock(run, axis), entries: Vec::new() };
@@ -39,7 +39,8 @@ pub fn perfetto(run: &Run, axis: Axis) -> String {
     export.finish()
 }
 
-/// When each event is, in nanoseconds, and when the last is over: every one after the one before.
+/// Returns the start of each event in nanoseconds, strictly increasing, and the end of the last
+/// one.
 fn clock(run: &Run, axis: Axis) -> Vec<u64> {
     let mut clock = Vec::with_capacity(run.events.len() + 1);
     let mut next: u64 = 0;
@@ -59,11 +60,11 @@ struct Export<'a> {
     run: &'a Run,
     story: &'a Story,
     clock: Vec<u64>,
-    /// Each with its order: by time, long slices before the short ones in them.
+    /// The entries with their sort keys: the time, then long slices before the slices they contain.
     entries: Vec<(u64, u64, String)>,
 }
 
-/// What all entries have.
+/// The common fields of all entries.
 struct Entry<'a> {
     phase: &'static str,
     name: &'a str,
@@ -85,7 +86,7 @@ impl Export<'_> {
             let range = [poll.from, poll.to];
             self.slice(&format!("poll ({lane})"), "poll", TASKS, task as u64 + 1, range);
             let name = run.name(Class::Task, story.tasks.items[task].number);
-            // A worker's poll ends at its next decision, which is never before this.
+            // A worker's poll ends no later than its next decision.
             self.slice(&name, lane, WORKERS, poll.worker.saturating_add(1), [poll.from, poll.to]);
         }
         self.write_lives(&story.tasks.items, STATES, Class::Task);
@@ -115,14 +116,14 @@ impl Export<'_> {
             let category = category(event.kind);
             let entry = Entry { phase: "i", name, category, process, thread, at };
             match event.kind {
-                // They are slices already.
+                // These are shown as slices already.
                 EventKind::Decision { .. } | EventKind::RegionMoved { .. } => {}
                 EventKind::TimerArmed { .. } | EventKind::TimerCancelled {} => {
                     self.instant(entry, event);
                 }
                 EventKind::TimerFired { .. } => {
                     self.instant(Entry { ..entry }, event);
-                    // An arrow may begin here.
+                    // A slice, so that a flow arrow can begin here.
                     self.short(Entry { name: "wake by timer", ..entry }, event);
                 }
                 _ => self.short(entry, event),
@@ -168,7 +169,8 @@ impl Export<'_> {
                 LinkKind::Wake => ("wake", "wake"),
                 LinkKind::Cancel => ("cancel", "cancel"),
             };
-            // No arrow goes back in time, even if threads wrote its ends down so.
+            // Threads may record the two ends in reverse order; the viewer requires increasing
+            // time.
             if link.from > link.to {
                 continue;
             }
@@ -186,7 +188,7 @@ impl Export<'_> {
         }
     }
 
-    /// The process and thread an event is shown in: its task's, else its region's, else none's.
+    /// Returns the process and thread of an event: its task's, else its region's, else the default.
     fn thread_of(&self, event: &Event) -> [u64; 2] {
         let task = event.subject.task.and_then(|number| self.story.tasks.find(number));
         let region = event.subject.region.and_then(|number| self.story.regions.find(number));
@@ -206,9 +208,9 @@ impl Export<'_> {
         });
     }
 
-    /// A slice of one event, with its fields.
+    /// Adds a slice with the length of one event, with the event's fields.
     fn short(&mut self, entry: Entry<'_>, event: &Event) {
-        // The next event is at least a step away, so it ends before whatever it is in.
+        // The next event begins at least a step later, so the slice ends inside its parent.
         let length = 1.max((self.clock[entry.at + 1] - self.clock[entry.at]).min(1000));
         self.add(&Entry { phase: "X", ..entry }, length, |json| {
             json.key("dur").raw(&micros(length));
@@ -257,7 +259,7 @@ impl Export<'_> {
         text
     }
 
-    /// The names of processes and threads.
+    /// Returns the entries that name the processes and threads.
     fn names(&self) -> Vec<String> {
         let run = self.run;
         let story = self.story;
@@ -305,7 +307,7 @@ fn meta(kind: &str, process: u64, thread: u64, name: &str) -> String {
     json.finish()
 }
 
-/// Nanoseconds as the microseconds the format wants.
+/// Formats nanoseconds as microseconds.
 fn micros(nanos: u64) -> String {
     let whole = nanos / 1000;
     let rest = nanos % 1000;
@@ -327,7 +329,7 @@ fn category(kind: EventKind) -> &'static str {
     }
 }
 
-/// Its number, its time and its fields.
+/// Writes the number, the time and the fields of an event.
 fn write_args(json: &mut Json, event: &Event) {
     json.key("args").object(|json| {
         json.key("seq").number(event.seq).key("time").text(&event.time.to_string());

@@ -1,4 +1,4 @@
-//! A trace that was read, as far as it can be, with the verdict over it.
+//! A trace in memory, with its verification report.
 
 use asx_kernel::journal::Event;
 use asx_trace::{
@@ -7,31 +7,31 @@ use asx_trace::{
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Everything a trace tells.
+/// The contents of a trace.
 ///
-/// Of a damaged trace it has what stands before the damage; the verdict says what is wrong.
+/// For a damaged trace this is everything before the damage; the verdict describes the damage.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What the trace says of itself.
+    /// The header of the trace.
     pub header: Header,
-    /// The codec it was in.
+    /// The codec of the trace.
     pub codec: Codec,
-    /// Its events.
+    /// The events.
     pub events: Vec<Event>,
-    /// Its choices, each with the index of the event it was made before.
+    /// The choices, each with the index of the event that follows it.
     pub choices: Vec<(usize, Choice)>,
-    /// What only the host saw, each with the index of the event it came before.
+    /// The host events, each with the index of the event that follows it.
     pub hosts: Vec<(usize, HostEvent)>,
-    /// The moments worth a look.
+    /// The marks.
     pub marks: Vec<Mark>,
-    /// Names of things.
+    /// The names of objects.
     pub labels: BTreeMap<(Class, u64), String>,
-    /// Whether every law holds.
+    /// The result of checking every law.
     pub verdict: Report,
 }
 
 impl Run {
-    /// Reads a trace of at most so many events to its end and holds it against every law.
+    /// Reads a trace of at most `most` events to its end and checks every law.
     pub fn read<S: Source>(mut reader: Reader<S>, most: usize) -> Result<Run, TooLong> {
         let header = reader.header().clone();
         let mut checker = Checker::new(&header, reader.place(), true);
@@ -66,30 +66,30 @@ impl Run {
         Ok(Run { header, codec, events, choices, hosts, marks, labels, verdict })
     }
 
-    /// The name of something; its class and number if it has none.
+    /// Returns the name of an object, or its class and number if it has no name.
     pub(crate) fn name(&self, class: Class, number: u64) -> String {
         let label = self.labels.get(&(class, number)).filter(|label| !label.is_empty());
         label.cloned().unwrap_or_else(|| format!("{} {number}", class.name()))
     }
 
-    /// The index of the event of this number.
+    /// Returns the index of the event with this number.
     pub(crate) fn index_of(&self, seq: u64) -> Option<usize> {
-        // In a trace that does not hold numbers may be out of order, and one is not found.
+        // In an invalid trace the numbers may be unordered; then an event may not be found.
         let at = self.events.partition_point(|event| event.seq < seq);
         self.events.get(at).filter(|event| event.seq == seq).map(|_| at)
     }
 }
 
-/// A trace has more events than can be shown.
+/// The error for a trace with more events than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
-    /// How many can be.
+    /// The limit.
     pub most: usize,
 }
 
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it has more than {} events, too many for this", self.most)
+        write!(f, "the trace has more than {} events, which is the limit here", self.most)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The page in a browser: `cargo xtask web --test` says where one is, and who drives it.
+//! The page in a browser. `cargo xtask web --test` provides the browser and its driver.
 
 mod common;
 
@@ -7,14 +7,14 @@ use common::{Made, TORN, busy, failed};
 use std::path::Path;
 use std::process::Command;
 
-/// Writes pages to look at, and answers how many events each has.
+/// Writes some pages. Returns the path of each with its number of events.
 fn write_pages(folder: &Path) -> Vec<String> {
     std::fs::create_dir_all(folder).expect("a folder");
     let pages = [("small", busy(3, 4, 6)), ("large", busy(20, 25, 30)), ("failed", failed())];
     let write = |(name, made): (&str, Made)| {
         let path = folder.join(name).with_extension("html");
         std::fs::write(&path, html(&made.run())).expect("written");
-        // What comes after that is folded away.
+        // The events of the teardown are collapsed.
         let shown = if name == "failed" { TORN as usize } else { made.events.len() };
         format!("{}={shown}", path.display())
     };
@@ -39,6 +39,6 @@ fn the_page_works_in_a_browser() {
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     print!("{said}");
     assert!(output.status.success(), "{said}{wrong}");
-    // Each page in each shape.
+    // Three pages in three window sizes.
     assert_eq!(said.lines().filter(|line| line.starts_with("ok ")).count(), 9, "{said}");
 }

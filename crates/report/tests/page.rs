@@ -1,4 +1,4 @@
-//! The page, looked at from outside: its data comes back, its texts stay texts, its size is small.
+//! The page as a whole: the data survives, texts remain texts, and the size is small.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::{Made, NASTY, TORN, busy, failed, read};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The data element of a page, and what is around it.
+/// Splits a page into its data and the rest.
 fn parts(page: &str) -> (Value, String) {
     let open = "<script type=\"application/json\" id=\"data\">";
     let (before, rest) = page.split_once(open).expect("the data");
@@ -21,7 +21,7 @@ fn list<'a>(data: &'a Value, key: &str) -> &'a Vec<Value> {
 }
 
 #[test]
-fn the_data_says_what_the_trace_says() {
+fn the_data_contains_the_whole_trace() {
     let made = busy(3, 4, 3);
     let run = made.run();
     assert!(run.verdict.holds(), "{:?}", run.verdict.violations);
@@ -33,7 +33,7 @@ fn the_data_says_what_the_trace_says() {
     assert_eq!(list(&data, "kind").len(), made.events.len());
     assert_eq!(list(&data, "choices").len() as u64, run.verdict.choices);
     assert_eq!((list(&data, "tasks").len(), list(&data, "regions").len()), (12, 4));
-    // Every event comes back from its columns.
+    // Every event can be reconstructed from its columns.
     let kinds = list(&data, "kinds");
     let (mut now, mut at) = (0, 0);
     for (index, event) in made.events.iter().enumerate() {
@@ -67,7 +67,7 @@ fn the_data_says_what_the_trace_says() {
 }
 
 #[test]
-fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
+fn the_data_of_a_failure_has_its_cause_and_its_teardown() {
     let made = failed();
     let (data, _) = parts(&html(&made.run()));
     let failure = &data["failure"];
@@ -78,7 +78,7 @@ fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
     assert_eq!((list(failure, "detail").len(), list(failure, "changes").len()), (3, 3));
     assert_eq!(failure["changed"], serde_json::json!([11, 30, TORN + 5]));
     assert_eq!(data["teardown"], TORN);
-    // The verdict of the laws is another fact, and the parts of the cause are told once.
+    // The verdict of the laws is independent of the failure, and `meta` omits the cause.
     assert_eq!(data["holds"], true);
     assert_eq!(data["meta"], serde_json::json!([["strategy", "dpor"]]));
     let (plain, _) = parts(&html(&busy(1, 1, 1).run()));
@@ -86,7 +86,7 @@ fn the_data_of_a_failure_says_why_and_what_is_not_the_programs_doing() {
 }
 
 #[test]
-fn waits_and_locks_are_on_the_tracks_of_their_tasks_and_not_told_again() {
+fn waits_and_locks_are_on_the_tracks_of_their_tasks_only() {
     let made = failed();
     let (data, _) = parts(&html(&made.run()));
     assert!(list(&data, "hosts").iter().all(|host| host[2] == "burst"), "{}", data["hosts"]);
@@ -110,7 +110,7 @@ fn waits_and_locks_are_on_the_tracks_of_their_tasks_and_not_told_again() {
     let from = |stretch: &Value| stretch[1].as_u64().expect("a place");
     let to = |stretch: &Value| stretch[2].as_u64().expect("a place");
     assert_eq!((from(first[0]), to(first[first.len() - 1])), (20, 40));
-    // While it is polled it does not wait.
+    // A task does not wait while it is polled.
     for poll in list(&data, "polls").chunks(2) {
         let [begin, end] = [&poll[0], &poll[1]].map(|at| at.as_u64().expect("a place"));
         let task = made.events[begin as usize].subject.task;
@@ -118,7 +118,7 @@ fn waits_and_locks_are_on_the_tracks_of_their_tasks_and_not_told_again() {
             assert!(first.iter().all(|wait| to(wait) <= begin || from(wait) >= end), "{first:?}");
         }
     }
-    // Those that were never over last to the end.
+    // Waits without an end last to the end of the run.
     for task in [2, 3] {
         assert_eq!(to(of(task).last().expect("a wait")), made.events.len() as u64);
     }
@@ -131,7 +131,7 @@ fn no_text_of_a_trace_becomes_markup_or_code() {
     let plain = html(&Made { labels: Vec::new(), marks: Vec::new(), ..busy(2, 4, 2) }.run());
     let (data, around) = parts(&page);
     let (_, same) = parts(&plain);
-    assert_eq!(around, same, "labels and marks are in the data and nowhere else");
+    assert_eq!(around, same, "labels and marks are only in the data");
     let title = around.split("<title>").nth(1).expect("a title");
     let title = title.split("</title>").next().expect("its end");
     assert_eq!(title, "&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;: asx trace");
@@ -139,7 +139,7 @@ fn no_text_of_a_trace_becomes_markup_or_code() {
     assert_eq!(page.matches("</script").count(), 2);
     let names: Vec<_> =
         list(&data, "tasks").iter().take(6).map(|task| task[1].as_str().expect("text")).collect();
-    assert_eq!(names, NASTY, "and they come back as they were");
+    assert_eq!(names, NASTY, "names survive unchanged");
     assert_eq!(data["marks"][0][3], "it <b>failed</b> here");
     let raw = page.split("id=\"data\">").nth(1).expect("data").split('<').next().expect("text");
     let bare = ['>', '&', '\'', '\u{2028}', '\u{7f}'];
@@ -147,7 +147,7 @@ fn no_text_of_a_trace_becomes_markup_or_code() {
 }
 
 #[test]
-fn the_page_asks_for_nothing_and_is_the_same_every_time() {
+fn the_page_loads_nothing_and_is_deterministic() {
     let made = busy(1, 2, 1);
     let page = html(&made.run());
     assert_eq!(page, html(&made.run()));
@@ -156,14 +156,14 @@ fn the_page_asks_for_nothing_and_is_the_same_every_time() {
         assert!(!around.contains(outside), "{outside}");
     }
     assert!(around.contains("default-src 'none'"));
-    assert!(!around.contains("{{") && !around.contains("}}\n</style>"), "every place is filled");
+    assert!(!around.contains("{{") && !around.contains("}}\n</style>"), "unfilled placeholder");
 }
 
 #[test]
-fn the_program_finds_every_element_and_every_colour_it_asks_for() {
+fn every_element_and_colour_used_by_the_program_exists() {
     let page = html(&busy(1, 1, 1).run());
     let (_, around) = parts(&page);
-    // Every text after `before`, up to `after`.
+    // Returns every text between `before` and `after`.
     let named = |before: &'static str, after: char| {
         let found = around.split(before).skip(1);
         found.map(move |rest| rest.split(after).next().unwrap_or_default()).collect::<Vec<_>>()
@@ -178,12 +178,12 @@ fn the_program_finds_every_element_and_every_colour_it_asks_for() {
     assert!(colours.len() > 30);
     for colour in colours {
         let times = around.matches(&format!(" --{colour}: #")).count();
-        assert_eq!(times, 2, "{colour}, once light and once dark");
+        assert_eq!(times, 2, "{colour}: once light and once dark");
     }
 }
 
 #[test]
-fn a_trace_without_events_and_a_damaged_one_have_a_page_too() {
+fn empty_and_damaged_traces_have_a_page() {
     let empty = Made { header: Header::new("empty", "model"), marks: vec![], ..busy(0, 0, 0) };
     let empty = Made { events: vec![], labels: vec![], ..empty };
     let (data, _) = parts(&html(&empty.run()));
@@ -194,17 +194,21 @@ fn a_trace_without_events_and_a_damaged_one_have_a_page_too() {
     assert!(!run.events.is_empty() && list(&data, "kind").len() == run.events.len());
     assert_eq!((&data["holds"], &data["ended"]), (&false.into(), &false.into()));
     assert_eq!(data["findings"][0][0], "truncated");
-    // The beginning is missing: what is there tells what was before.
+    // The beginning is missing: the first step reveals the state before it.
     let mut late = busy(2, 3, 2);
     late.events.drain(..20);
     late.header.complete = false;
     let (data, _) = parts(&html(&late.run()));
     assert_eq!((&data["seq"][0], &data["seq"][1]), (&0.into(), &20.into()));
-    assert_eq!(data["tasks"][0][5][0], "Running", "its first step says so: {}", data["tasks"][0]);
+    assert_eq!(
+        data["tasks"][0][5][0], "Running",
+        "the state before the first step: {}",
+        data["tasks"][0]
+    );
 }
 
 #[test]
-fn marks_point_at_their_event_or_nowhere() {
+fn marks_refer_to_their_event_or_to_none() {
     let mut made = busy(1, 2, 1);
     let (first, mut other) = (made.marks[0].clone(), made.marks[0].clone());
     other.seq = 1 << 60;
@@ -212,7 +216,7 @@ fn marks_point_at_their_event_or_nowhere() {
     let (data, _) = parts(&html(&made.run()));
     assert_eq!(data["marks"][0][0], first.seq);
     assert!(data["marks"][1][0].is_null());
-    assert_eq!(data["marks"][1][1], "1152921504606846976", "too long for JavaScript's numbers");
+    assert_eq!(data["marks"][1][1], "1152921504606846976", "JavaScript would round the number");
 }
 
 #[test]
@@ -220,7 +224,7 @@ fn fifty_thousand_events_take_less_than_sixty_bytes_each() {
     let made = busy(40, 20, 18);
     assert!((50_000..60_000).contains(&made.events.len()), "{}", made.events.len());
     let bytes = made.bytes(Codec::Binary);
-    // For whoever wants to look at it.
+    // The trace is kept for manual inspection.
     let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/busy.asxt");
     std::fs::write(path, &bytes).expect("written");
     let run = Run::read(Reader::open(&bytes[..]).expect("a trace"), PAGE_EVENTS).expect("short");
@@ -233,7 +237,7 @@ fn fifty_thousand_events_take_less_than_sixty_bytes_each() {
 }
 
 #[test]
-fn a_trace_that_is_too_long_is_refused_before_it_is_kept() {
+fn a_trace_that_is_too_long_is_refused_early() {
     let made = busy(1, 2, 1);
     let bytes = made.bytes(Codec::Binary);
     let most = made.events.len();
@@ -242,11 +246,11 @@ fn a_trace_that_is_too_long_is_refused_before_it_is_kept() {
     let error = read(most - 1).expect_err("too long");
     assert_eq!(
         error.to_string(),
-        format!("it has more than {} events, too many for this", most - 1)
+        format!("the trace has more than {} events, which is the limit here", most - 1)
     );
 }
 
-/// The colours of a theme, by name.
+/// Returns the colours of a theme by name.
 fn colours(css: &str, selector: &str) -> BTreeMap<String, [f64; 3]> {
     let (_, rest) = css.split_once(&format!("{selector} {{")).expect("a theme");
     let block = rest.split('}').next().expect("its end");
@@ -259,7 +263,7 @@ fn colours(css: &str, selector: &str) -> BTreeMap<String, [f64; 3]> {
     block.split(';').filter_map(colour).collect()
 }
 
-/// The contrast of two colours by WCAG 2.2.
+/// Computes the contrast of two colours by WCAG 2.2.
 fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
     let linear = |v: f64| if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
     let light = |colour: [f64; 3]| {
@@ -307,7 +311,7 @@ fn text_colours_have_a_contrast_of_at_least_4_5_in_both_themes() {
             let ratio = contrast(colours[*ink], colours[*ground]);
             assert!(ratio >= 4.5, "{selector}: {ink} on {ground} has {ratio:.2}");
         }
-        // Every colour in which the style sheet writes text is in the list above.
+        // The list above has every text colour of the style sheet.
         for rule in CSS.split([';', '{']).map(str::trim) {
             let name = rule.strip_prefix("color: var(--").and_then(|rest| rest.split(')').next());
             if let Some(name) = name {

@@ -1,4 +1,4 @@
-//! The trace event format's rules, held against every output.
+//! The rules of the trace event format, checked for every output.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn events(run: &Run, axis: Axis) -> Vec<Value> {
     file["traceEvents"].as_array().expect("a list").clone()
 }
 
-/// Times are microseconds with three places: compared as nanoseconds they are exact.
+/// Returns a time in nanoseconds. Times are microseconds with three decimals, so this is exact.
 fn nanos(value: &Value) -> u64 {
     (value.as_f64().expect("a number") * 1000.0).round() as u64
 }
@@ -25,7 +25,7 @@ fn thread(event: &Value) -> Thread {
     (event["pid"].as_u64().expect("a process"), event["tid"].as_u64().expect("a thread"))
 }
 
-/// Holds the events against the rules; answers how many there are of each phase.
+/// Checks the events against the rules. Returns the number of events of each phase.
 fn check(events: &[Value]) -> BTreeMap<String, usize> {
     let mut phases = BTreeMap::new();
     let (mut named, mut used) = (BTreeSet::new(), BTreeSet::new());
@@ -61,7 +61,7 @@ fn check(events: &[Value]) -> BTreeMap<String, usize> {
             "i" => assert!(event["s"] == "t" || event["s"] == "g", "{event}"),
             "C" => assert!(event["args"]["queued"].is_u64(), "{event}"),
             "s" | "f" => {
-                assert!(!stack.is_empty(), "an arrow that holds on to nothing: {event}");
+                assert!(!stack.is_empty(), "a flow arrow outside all slices: {event}");
                 let id = event["id"].as_u64().expect("an id");
                 let name = event["name"].as_str().expect("a name").to_owned();
                 if phase == "s" {
@@ -72,16 +72,16 @@ fn check(events: &[Value]) -> BTreeMap<String, usize> {
                     assert!(begun == name && from <= time, "{event}");
                 }
             }
-            other => panic!("an unknown phase {other}"),
+            other => panic!("unknown phase {other}"),
         }
     }
-    assert!(flows.is_empty(), "arrows that end nowhere: {flows:?}");
+    assert!(flows.is_empty(), "flow arrows without an end: {flows:?}");
     assert!(used.is_subset(&named), "threads without a name");
     phases
 }
 
 #[test]
-fn the_rules_of_the_format_hold_on_both_axes() {
+fn both_axes_obey_the_rules_of_the_format() {
     let run = busy(6, 5, 6).run();
     for axis in [Axis::Order, Axis::Time] {
         let phases = check(&events(&run, axis));
@@ -93,7 +93,7 @@ fn the_rules_of_the_format_hold_on_both_axes() {
 }
 
 #[test]
-fn they_hold_for_traces_without_beginning_or_end() {
+fn incomplete_traces_obey_the_rules_too() {
     let mut late = busy(3, 4, 4);
     late.events.drain(..37);
     late.header.complete = false;
@@ -106,7 +106,7 @@ fn they_hold_for_traces_without_beginning_or_end() {
 }
 
 #[test]
-fn polls_states_and_messages_are_where_they_were() {
+fn polls_states_and_messages_are_at_their_events() {
     let made = busy(1, 2, 1);
     let run = made.run();
     let events = events(&run, Axis::Order);
@@ -125,7 +125,7 @@ fn polls_states_and_messages_are_where_they_were() {
 }
 
 #[test]
-fn on_the_axis_of_time_moments_are_kept() {
+fn the_time_axis_keeps_the_times() {
     let made = busy(2, 5, 3);
     let events = events(&made.run(), Axis::Time);
     let fired = made.events.iter().filter(|event| event.kind.name() == "timer_fired");

@@ -1,6 +1,6 @@
-//! The data of the page: columns of small numbers, and tables of what they stand for.
+//! The data of the page: columns of small numbers, and tables that the numbers refer to.
 //!
-//! An index of a thing is one more than its place in its table, so that 0 is none.
+//! References to table entries are stored plus one; 0 means none.
 
 use crate::cause::{Cause, TEARDOWN};
 use crate::json::Json;
@@ -18,7 +18,7 @@ pub(super) fn data(run: &Run, story: &Story) -> String {
         write_verdict(json, run);
         write_failure(json, run);
         write_events(json, run, story);
-        write_things(json, run, story);
+        write_objects(json, run, story);
         write_between(json, run);
         json.key("polls").list(&story.polls, |json, poll| {
             json.index(poll.from).index(poll.to);
@@ -38,7 +38,7 @@ pub(super) fn data(run: &Run, story: &Story) -> String {
 fn write_header(json: &mut Json, run: &Run) {
     let header = &run.header;
     json.key("program").text(&header.program).key("host").text(&header.host);
-    // As a text: a seed is no number to count with.
+    // As a text, because JavaScript would round a large seed.
     json.key("seed").text(&header.seed.to_string()).key("workers").number(header.workers);
     json.key("complete").flag(header.complete).key("codec").text(run.codec.name());
     let meta = header.meta.iter().filter(|(name, _)| !Cause::is_part(name));
@@ -62,7 +62,7 @@ fn write_verdict(json: &mut Json, run: &Run) {
     });
 }
 
-/// Why the run failed, and from which event on the lab only ended what was left of it.
+/// Writes the cause of the failure, and the index of the first teardown event.
 fn write_failure(json: &mut Json, run: &Run) {
     let header = &run.header;
     json.key("failure");
@@ -81,7 +81,7 @@ fn write_failure(json: &mut Json, run: &Run) {
                     json.text(line);
                 });
             }
-            // The index of the event of each change, if the trace has it.
+            // The index of the event of each change, or null if it is unknown.
             json.key("changed").list(&cause.change_events, |json, seq| {
                 json.maybe(run.index_of(*seq).map(|at| at as u64));
             });
@@ -92,7 +92,7 @@ fn write_failure(json: &mut Json, run: &Run) {
     json.key("teardown").maybe(first.map(|first| first as u64));
 }
 
-/// Words and kinds get a number when they are first met.
+/// Numbers words and kinds in the order of their first use.
 #[derive(Default)]
 struct Interned {
     places: BTreeMap<&'static str, usize>,
@@ -121,7 +121,7 @@ fn write_events(json: &mut Json, run: &Run, story: &Story) {
         json.index(place);
     });
     json.key("kinds").list(&samples, |json, kind| write_schema(json, *kind));
-    // Where a number is not one more than the one before.
+    // Pairs of index and number, only where a number does not follow the previous one.
     let mut due = None;
     json.key("seq").list(events.iter().enumerate(), |json, (at, event)| {
         if due != Some(event.seq) {
@@ -129,7 +129,7 @@ fn write_events(json: &mut Json, run: &Run, story: &Story) {
         }
         due = event.seq.checked_add(1);
     });
-    // Time as steps; one that goes back is shown as none.
+    // Times are written as differences; a decrease is written as 0.
     let mut now = 0;
     json.key("time").list(events, |json, event| {
         let time = event.time.as_nanos().max(now);
@@ -146,7 +146,7 @@ fn write_events(json: &mut Json, run: &Run, story: &Story) {
     });
 }
 
-/// The name of a kind, and its fields with a letter for their type.
+/// Writes the name of a kind, and its fields with a letter for each type.
 fn write_schema(json: &mut Json, kind: EventKind) {
     json.list([()], |json, ()| {
         json.text(kind.name());
@@ -172,7 +172,7 @@ fn write_field(json: &mut Json, name: &str, field: Field, words: &mut Interned) 
     };
 }
 
-/// A field that is 64 bits nobody counts with.
+/// Whether a field is a hash, which is shown in hexadecimal.
 fn is_hash(name: &str) -> bool {
     name == "decision_hash"
 }
@@ -193,7 +193,7 @@ fn write_place(json: &mut Json, place: Option<usize>) {
     json.index(place.map_or(0, |place| place + 1));
 }
 
-fn write_things(json: &mut Json, run: &Run, story: &Story) {
+fn write_objects(json: &mut Json, run: &Run, story: &Story) {
     let label = |json: &mut Json, class, number| {
         json.number(number).text(run.labels.get(&(class, number)).map_or("", |label| label));
     };
@@ -280,7 +280,7 @@ fn write_stretch(json: &mut Json, stretch: &Stretch, story: &Story) {
     });
 }
 
-/// What stands between events: each with the index of the event it came before.
+/// Writes the records between events: each with the index of the event that follows it.
 fn write_between(json: &mut Json, run: &Run) {
     json.key("choices").list(&run.choices, |json, (at, choice)| {
         json.list([()], |json, ()| {
@@ -288,7 +288,7 @@ fn write_between(json: &mut Json, run: &Run) {
             json.number(choice.count).number(choice.picked);
         });
     });
-    // What is on the tracks of tasks is not told again.
+    // Notes are omitted, because they are shown on the tracks of their tasks.
     let hosts = run.hosts.iter().filter(|(_, host)| Note::of(host).is_none());
     json.key("hosts").list(hosts, |json, (at, host)| {
         json.list([()], |json, ()| {

@@ -1,21 +1,21 @@
-//! One page with everything in it: no file and no network beside it.
+//! The HTML report: one self-contained page that loads no other file and no network resource.
 //!
-//! The template has a place for the style, the program and the data. The data is JSON in a script
-//! element that is never run; every text of the trace is in there and nowhere else, but for the
-//! title. The program writes texts only as text, so no name can become markup.
+//! The template has placeholders for the style sheet, the program and the data. The data is JSON in
+//! a script element that is not executed. Except for the title, all texts of the trace are in the
+//! data only, and the program inserts them as text nodes, so no name can become markup.
 
 mod data;
 
 use crate::run::Run;
 use crate::story::Story;
 
-/// More events than this make a page too slow to be of use.
+/// The maximal number of events of a usable page.
 pub const PAGE_EVENTS: usize = 500_000;
 
 const TEMPLATE: &str = include_str!("../../page/page.html");
 const STYLE: &str = include_str!("../../page/style.css");
 
-/// The program, in the order in which its parts need each other.
+/// The parts of the program, in the order of their dependencies.
 const PROGRAM: [&str; 8] = [
     include_str!("../../page/data.js"),
     include_str!("../../page/rows.js"),
@@ -27,13 +27,13 @@ const PROGRAM: [&str; 8] = [
     include_str!("../../page/main.js"),
 ];
 
-/// The page of a run.
+/// Returns the page of a run.
 pub fn html(run: &Run) -> String {
     let data = data::data(run, &Story::of(run));
     let program = PROGRAM.concat();
     let title = escape(&run.header.program);
     let mut page = String::with_capacity(data.len() + program.len() + 40_000);
-    // One pass: what is put in is never looked at for places again.
+    // A single pass: inserted text is not searched for placeholders.
     let mut rest = TEMPLATE;
     while let Some((before, after)) = rest.split_once("{{") {
         page.push_str(before);
@@ -51,7 +51,7 @@ pub fn html(run: &Run) -> String {
     page
 }
 
-/// A text as HTML.
+/// Escapes a text for HTML.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,14 +1,14 @@
-//! Channels: how full they were.
+//! Channels: their fill levels over time.
 
 use asx_kernel::journal::{Event, EventKind};
 
-/// How full a channel is from one event on.
+/// The fill level of a channel from one event on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Level {
     pub(crate) at: usize,
     pub(crate) queued: u64,
     pub(crate) reserved: u64,
-    /// Senders that wait for a slot.
+    /// The number of senders that wait for a slot.
     pub(crate) waiting: u64,
 }
 
@@ -16,9 +16,9 @@ pub(crate) struct Level {
 pub(crate) struct Channel {
     pub(crate) number: u64,
     pub(crate) region: Option<usize>,
-    /// Known if its beginning is in the trace.
+    /// Known if the trace contains the opening of the channel.
     pub(crate) capacity: Option<u64>,
-    /// Every change.
+    /// One entry for each change.
     pub(crate) levels: Vec<Level>,
 }
 
@@ -27,8 +27,8 @@ impl Channel {
         Channel { number, region: None, capacity: None, levels: Vec::new() }
     }
 
-    /// Counts saturate: of a trace that lacks its beginning they are lower bounds.
-    pub(super) fn look(&mut self, at: usize, event: &Event) {
+    /// Applies an event. Counts saturate: in a trace without its beginning they are lower bounds.
+    pub(super) fn apply(&mut self, at: usize, event: &Event) {
         let mut level = self.levels.last().copied().unwrap_or_default();
         let Level { queued, reserved, waiting, .. } = &mut level;
         let less = |count: &mut u64| *count = count.saturating_sub(1);

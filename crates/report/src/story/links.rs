@@ -1,9 +1,12 @@
-//! Arrows: what led to what.
+//! Links: causal relations between events.
 //!
-//! A message is known by its channel and its order. A wake is what first made a task runnable
-//! again before its next decision: its spawn, its timer, its cancel, a slot it had waited for. A
-//! cancel goes from a region to what is in it. Bytes of a connection are known by their place among
-//! all that went that way. Other causes are not in a trace.
+//! - A message is matched by its channel and its order.
+//! - A wake links to the event that first made the task runnable after its last decision: its
+//!   spawn, its timer, its cancel, or a freed slot that it waited for.
+//! - A cancel links from a region to its children.
+//! - Bytes of a connection are matched by their offset in the stream.
+//!
+//! A trace does not contain other causes.
 
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::journal::{Event, EventKind};
@@ -21,7 +24,7 @@ pub(crate) enum LinkKind {
     Cancel,
 }
 
-/// From one event to another.
+/// A link from one event to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) kind: LinkKind,
@@ -33,30 +36,30 @@ pub(crate) struct Link {
 pub(super) struct Links {
     links: Vec<Link>,
     channels: BTreeMap<u64, Queue>,
-    /// What made a task runnable.
+    /// The event that made each task runnable.
     woken: BTreeMap<u64, usize>,
-    /// The last cancel of a region.
+    /// The last cancel of each region.
     cancelled: BTreeMap<u64, usize>,
     parents: BTreeMap<u64, u64>,
-    /// The other end of each connection of which both ends are in the trace.
+    /// The peer of each socket, for connections with both ends in the trace.
     peers: BTreeMap<u64, u64>,
-    /// What was written to each socket.
+    /// The bytes written to each socket.
     written: BTreeMap<u64, Bytes>,
 }
 
 #[derive(Default)]
 struct Queue {
     sent: VecDeque<usize>,
-    /// Threads may write down a receive before the send it belongs to.
+    /// Receives without a send so far: threads may record a receive before its send.
     early: VecDeque<usize>,
     /// Tasks that wait for a slot.
     waiting: VecDeque<u64>,
 }
 
-/// The bytes that went one way.
+/// The bytes that were written in one direction.
 #[derive(Default)]
 struct Bytes {
-    /// The writes that are not read entirely, each with how much there was after it.
+    /// The writes that are not yet read completely, each with the offset of its end.
     writes: VecDeque<(usize, u64)>,
     written: u64,
     read: u64,
@@ -67,11 +70,11 @@ impl Links {
         Links { peers: peers(run), ..Links::default() }
     }
 
-    pub(super) fn look(&mut self, at: usize, event: &Event) {
+    pub(super) fn apply(&mut self, at: usize, event: &Event) {
         let task = event.subject.task;
         let region = event.subject.region;
         if let Some(channel) = event.subject.channel {
-            self.look_at_channel(at, channel, event);
+            self.track_channel(at, channel, event);
         }
         match event.kind {
             EventKind::TaskSpawned { .. } | EventKind::TimerFired { .. } => {
@@ -79,7 +82,7 @@ impl Links {
                     self.woken.entry(task).or_insert(at);
                 }
             }
-            // It takes the task out of whatever lane it was in.
+            // A cancel moves the task to the cancel lane, so earlier wakes do not matter.
             EventKind::TaskMoved { from, to: state @ TaskState::CancelRequested }
                 if from != state =>
             {
@@ -98,14 +101,14 @@ impl Links {
             }
             EventKind::RegionCancelled { kind, .. } => {
                 if let Some(region) = region {
-                    let parent = self.parents.get(&region).filter(|_| is_passed_on(kind));
+                    let parent = self.parents.get(&region).filter(|_| is_propagated(kind));
                     let cause = parent.and_then(|parent| self.cancelled.get(parent)).copied();
                     self.link(LinkKind::Cancel, cause, at);
                     self.cancelled.insert(region, at);
                 }
             }
             EventKind::CancelWitness { phase: Phase::Requested, kind, .. }
-                if is_passed_on(kind) =>
+                if is_propagated(kind) =>
             {
                 let cause = region.and_then(|region| self.cancelled.get(&region)).copied();
                 self.link(LinkKind::Cancel, cause, at);
@@ -118,7 +121,8 @@ impl Links {
             EventKind::IoDone { socket, op: IoOp::Read, bytes: bytes @ 1.. } => {
                 let Some(peer) = self.peers.get(&socket) else { return };
                 let way = self.written.entry(*peer).or_default();
-                // The write with the first of these bytes, if it was written down before.
+                // Find the write with the first of these bytes, if it was recorded before this
+                // read.
                 while way.writes.pop_front_if(|(_, end)| *end <= way.read).is_some() {}
                 way.read = way.read.saturating_add(bytes);
                 let write = way.writes.front().map(|(write, _)| *write);
@@ -128,7 +132,7 @@ impl Links {
         }
     }
 
-    fn look_at_channel(&mut self, at: usize, channel: u64, event: &Event) {
+    fn track_channel(&mut self, at: usize, channel: u64, event: &Event) {
         let queue = self.channels.entry(channel).or_default();
         let mut message = None;
         let mut freed = false;
@@ -172,7 +176,7 @@ impl Links {
     }
 }
 
-/// The two ends of each connection, by their names: one is where the other leads to.
+/// Returns the peers of connections, matched by name: `a -> b` is the peer of `b -> a`.
 fn peers(run: &Run) -> BTreeMap<u64, u64> {
     let sockets = run.labels.iter().filter(|((class, _), _)| *class == Class::Socket);
     let ends = sockets.filter_map(|((_, number), name)| Some((name.split_once(" -> ")?, *number)));
@@ -183,7 +187,7 @@ fn peers(run: &Run) -> BTreeMap<u64, u64> {
     ends.iter().filter_map(other).collect()
 }
 
-/// Whether the cancel came from the region above, with a cause of its own.
-fn is_passed_on(kind: Kind) -> bool {
+/// Whether the cancel was propagated from the parent region.
+fn is_propagated(kind: Kind) -> bool {
     kind == Kind::ParentCancelled
 }

@@ -1,8 +1,9 @@
-//! What the events of a run add up to: lives of tasks and regions, polls, intervals, arrows.
+//! The story of a run, derived from its events: lifetimes of tasks and regions, polls, intervals
+//! and causal links.
 //!
-//! One pass over the events. Things are numbered in the order in which events first speak of them,
-//! and events by their index in the run. Nothing here judges: a trace that breaks laws gives a
-//! story too, as far as it makes sense.
+//! It is built in one pass over the events. Objects are numbered in the order in which events first
+//! mention them, and events by their index in the run. Nothing is checked here: an unlawful trace
+//! gives a story too, as far as it can be interpreted.
 
 mod channel;
 mod links;
@@ -21,39 +22,39 @@ pub(crate) use socket::{Socket, socket_of};
 use std::collections::BTreeMap;
 pub(crate) use tasks::Stretch;
 
-/// A stretch of one state.
+/// A time span in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) state: &'static str,
-    /// The event it begins with.
+    /// The event that begins it.
     pub(crate) from: usize,
-    /// The event after it.
+    /// The event after its end.
     pub(crate) to: usize,
 }
 
-/// A task or a region: its place in the tree and its states.
+/// The lifetime of a task or region: its parent and its states.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) number: u64,
-    /// The region it is in.
+    /// The enclosing region.
     pub(crate) region: Option<usize>,
     pub(crate) finalizer: bool,
     pub(crate) spans: Vec<Span>,
     pub(crate) outcome: Option<Severity>,
 }
 
-/// A timer, an obligation or a wait.
+/// The interval of a timer, an obligation or a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) number: u64,
     pub(crate) task: Option<usize>,
     pub(crate) region: Option<usize>,
     pub(crate) from: usize,
-    /// The event that ended it, and how.
+    /// The event that ended it, and the way it ended.
     pub(crate) end: Option<(usize, &'static str)>,
 }
 
-/// Things in the order of their first mention, found by number.
+/// Objects in the order of their first mention, found by number.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<T> {
     pub(crate) items: Vec<T>,
@@ -79,7 +80,7 @@ impl<T> Table<T> {
     }
 }
 
-/// The whole story.
+/// The derived history of a run.
 #[derive(Default)]
 pub(crate) struct Story {
     pub(crate) tasks: Table<Life>,
@@ -88,14 +89,14 @@ pub(crate) struct Story {
     pub(crate) timers: Table<Interval>,
     pub(crate) obligations: Table<Interval>,
     pub(crate) sockets: Table<Socket>,
-    /// Waits at sockets, by the socket's number.
+    /// Waits at sockets; `number` is the socket's.
     pub(crate) waits: Vec<Interval>,
-    /// What tasks wait for and hold, where the host has noted it.
+    /// The waits and held locks of tasks, as noted by the host.
     pub(crate) parked: Vec<Stretch>,
     pub(crate) holds: Vec<Stretch>,
     pub(crate) polls: Vec<Poll>,
     pub(crate) links: Vec<Link>,
-    /// The workers that decided something, in order.
+    /// The workers that made decisions, in ascending order.
     pub(crate) workers: Vec<u64>,
 }
 
@@ -108,13 +109,13 @@ impl Story {
         for (at, event) in run.events.iter().enumerate() {
             story.mention(event);
             story.follow(at, event);
-            polls.look(at, event);
-            links.look(at, event);
+            polls.apply(at, event);
+            links.apply(at, event);
             if let Some(socket) = socket_of(event.kind) {
                 let place = story.sockets.find_or(socket, || Socket::new(socket));
-                story.sockets.items[place].look(at, event.kind);
+                story.sockets.items[place].apply(at, event.kind);
                 let task = event.subject.task.and_then(|task| story.tasks.find(task));
-                waits.look(at, task, event.kind);
+                waits.apply(at, task, event.kind);
             }
         }
         story.sockets.items.iter_mut().for_each(|socket| socket.stop(run.events.len()));
@@ -130,7 +131,7 @@ impl Story {
         story
     }
 
-    /// Makes a place for everything the event is about.
+    /// Adds the subjects of the event to the tables.
     fn mention(&mut self, event: &Event) {
         let region = event.subject.region.map(|number| self.region(number));
         if let Some(number) = event.subject.task {
@@ -149,17 +150,17 @@ impl Story {
         self.regions.find_or(number, || Life::new(number))
     }
 
-    /// Tells the thing that the event is about.
+    /// Applies the event to its subjects.
     fn follow(&mut self, at: usize, event: &Event) {
         let subject = event.subject;
         let task = subject.task.and_then(|number| self.tasks.find(number));
         let region = subject.region.and_then(|number| self.regions.find(number));
         let channel = subject.channel.and_then(|number| self.channels.find(number));
         if let Some(channel) = channel {
-            self.channels.items[channel].look(at, event);
+            self.channels.items[channel].apply(at, event);
         }
         if let Some(task) = task.map(|task| &mut self.tasks.items[task]) {
-            task.look_as_task(at, event.kind);
+            task.apply_task_event(at, event.kind);
         }
         if let (EventKind::RegionOpened { parent: Some(parent) }, Some(region)) =
             (event.kind, region)
@@ -168,7 +169,7 @@ impl Story {
             self.regions.items[region].region = Some(parent).filter(|parent| *parent != region);
         }
         if let Some(region) = region.map(|region| &mut self.regions.items[region]) {
-            region.look_as_region(at, event.kind);
+            region.apply_region_event(at, event.kind);
         }
         let owner = |number| Interval { number, task, region, from: at, end: None };
         if let Some(number) = subject.timer {
@@ -205,7 +206,7 @@ impl Life {
         Life { number, region: None, finalizer: false, spans: Vec::new(), outcome: None }
     }
 
-    fn look_as_task(&mut self, at: usize, kind: EventKind) {
+    fn apply_task_event(&mut self, at: usize, kind: EventKind) {
         match kind {
             EventKind::TaskSpawned { finalizer, .. } => {
                 self.finalizer = finalizer;
@@ -217,7 +218,7 @@ impl Life {
         }
     }
 
-    fn look_as_region(&mut self, at: usize, kind: EventKind) {
+    fn apply_region_event(&mut self, at: usize, kind: EventKind) {
         match kind {
             EventKind::RegionOpened { .. } => self.enter(at, "Open"),
             EventKind::RegionMoved { from, to } => self.step(at, from.name(), to.name()),
@@ -226,7 +227,8 @@ impl Life {
         }
     }
 
-    /// Of a trace that lacks its beginning the first step still tells what was before it.
+    /// Changes the state. If the trace lacks its beginning, the first step also reveals the state
+    /// before it.
     fn step(&mut self, at: usize, from: &'static str, to: &'static str) {
         if self.spans.is_empty() && at > 0 {
             self.enter(0, from);
@@ -239,7 +241,7 @@ impl Life {
         self.spans.push(Span { state, from: at, to: at + 1 });
     }
 
-    /// Ends the last span, unless nothing comes after its state: that is over at once.
+    /// Ends the last span, except for a final state, which has the length of one event.
     fn stop(&mut self, at: usize) {
         if let Some(last) = self.spans.last_mut()
             && !matches!(last.state, "Completed" | "Closed")

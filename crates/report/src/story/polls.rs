@@ -1,6 +1,7 @@
-//! Polls: from a decision to the last thing the task did before its worker decided again.
+//! Polls: each lasts from a decision to the last event of the task before its worker's next
+//! decision.
 //!
-//! A trace says when a poll begins, not when it ends. What is shown is what it was at least.
+//! A trace records when a poll begins, but not when it ends, so the shown length is a lower bound.
 
 use asx_kernel::cancel::Phase;
 use asx_kernel::journal::{Event, EventKind};
@@ -11,26 +12,26 @@ use std::collections::BTreeMap;
 /// One poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Poll {
-    /// The number of the task, if the decision names one.
+    /// The number of the task, if the decision has one.
     pub(crate) task: Option<u64>,
     pub(crate) worker: u64,
     pub(crate) lane: Lane,
-    /// The decision.
+    /// The event of the decision.
     pub(crate) from: usize,
-    /// The event after it.
+    /// The event after the end.
     pub(crate) to: usize,
 }
 
 #[derive(Default)]
 pub(super) struct Polls {
     polls: Vec<Poll>,
-    /// The poll under way, by worker and by task.
+    /// The current poll of each worker and of each task.
     by_worker: BTreeMap<u64, usize>,
     by_task: BTreeMap<u64, usize>,
 }
 
 impl Polls {
-    pub(super) fn look(&mut self, at: usize, event: &Event) {
+    pub(super) fn apply(&mut self, at: usize, event: &Event) {
         let task = event.subject.task;
         if let EventKind::Decision { worker, lane, .. } = event.kind {
             if let Some(before) = self.by_worker.insert(worker, self.polls.len())
@@ -46,7 +47,7 @@ impl Polls {
         } else if let Some(task) = task
             && let Some(&poll) = self.by_task.get(&task)
         {
-            if is_done_to_it(event.kind) {
+            if is_external(event.kind) {
                 self.by_task.remove(&task);
             } else {
                 self.polls[poll].to = at + 1;
@@ -62,8 +63,9 @@ impl Polls {
     }
 }
 
-/// Others do this to a task: its own poll is over by then, or does not know of it.
-fn is_done_to_it(kind: EventKind) -> bool {
+/// Whether the event happens to a task from outside its poll: the poll has ended before, or is not
+/// aware of the event.
+fn is_external(kind: EventKind) -> bool {
     match kind {
         EventKind::TaskSpawned { .. } | EventKind::TimerFired { .. } | EventKind::StaleWake {} => {
             true

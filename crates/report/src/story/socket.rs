@@ -1,4 +1,4 @@
-//! Sockets: from when they were opened to when they were closed, and who waited there.
+//! Sockets: their states from opening to closing, and the waits of tasks at them.
 
 use super::{Interval, Span};
 use asx_kernel::io::{IoOp, Opening, Way};
@@ -15,7 +15,7 @@ impl Socket {
         Socket { number, spans: Vec::new() }
     }
 
-    pub(super) fn look(&mut self, at: usize, kind: EventKind) {
+    pub(super) fn apply(&mut self, at: usize, kind: EventKind) {
         match kind {
             EventKind::SocketOpened { how: Opening::Connect, .. } => self.enter(at, "Connecting"),
             EventKind::SocketOpened { .. } | EventKind::IoDone { op: IoOp::Connect, .. } => {
@@ -23,9 +23,9 @@ impl Socket {
             }
             EventKind::SocketEnded { .. } => self.enter(at, "Closing"),
             EventKind::SocketClosed { .. } => self.stop(at),
-            // It was not made.
+            // It was not opened.
             EventKind::IoFailed { op: IoOp::Listen | IoOp::Bind | IoOp::Connect, .. } => {}
-            // Of a trace that lacks its beginning it was open before.
+            // The trace lacks the opening of the socket.
             _ if self.spans.is_empty() && at > 0 => self.enter(0, "Open"),
             _ => {}
         }
@@ -39,7 +39,7 @@ impl Socket {
         self.spans.push(Span { state, from: at, to: usize::MAX });
     }
 
-    /// Ends the last span, if it is not ended.
+    /// Ends the last span, unless it has ended.
     pub(super) fn stop(&mut self, at: usize) {
         if let Some(last) = self.spans.last_mut() {
             last.to = last.to.min(at.max(last.from));
@@ -47,7 +47,7 @@ impl Socket {
     }
 }
 
-/// The socket an event is about.
+/// Returns the socket of an event.
 pub(crate) fn socket_of(kind: EventKind) -> Option<u64> {
     match kind {
         EventKind::SocketOpened { socket, .. }
@@ -61,16 +61,16 @@ pub(crate) fn socket_of(kind: EventKind) -> Option<u64> {
     }
 }
 
-/// Waits at sockets: of a task, from when it waits to when its operation ends there.
+/// The waits of tasks at sockets. Each ends with the operation that waited.
 #[derive(Default)]
 pub(super) struct Waits {
     all: Vec<(Way, Interval)>,
-    /// The places of those that are not over.
+    /// The indices of the waits that have not ended.
     open: Vec<usize>,
 }
 
 impl Waits {
-    pub(super) fn look(&mut self, at: usize, task: Option<usize>, kind: EventKind) {
+    pub(super) fn apply(&mut self, at: usize, task: Option<usize>, kind: EventKind) {
         let (socket, way, how) = match kind {
             EventKind::IoWaiting { socket, way } => {
                 self.end(at, (socket, way, task), "again");
@@ -82,18 +82,18 @@ impl Waits {
             EventKind::IoLeft { socket, way } => (socket, way, "left"),
             EventKind::IoDone { socket, op, .. } => (socket, way_of(op), "done"),
             EventKind::IoFailed { socket, op, .. } => (socket, way_of(op), "failed"),
-            // What a listener was waited at for.
+            // An accepted connection ends a wait at its listener.
             EventKind::SocketOpened { of: Some(listener), .. } => (listener, Way::Read, "done"),
             _ => return,
         };
         self.end(at, (socket, way, task), how);
     }
 
-    fn end(&mut self, at: usize, whose: (u64, Way, Option<usize>), how: &'static str) {
+    fn end(&mut self, at: usize, key: (u64, Way, Option<usize>), how: &'static str) {
         let all = &mut self.all;
         let is_it = |place: &usize| {
             let (way, wait) = &all[*place];
-            (wait.number, *way, wait.task) == whose
+            (wait.number, *way, wait.task) == key
         };
         if let Some(found) = self.open.iter().position(is_it) {
             let place = self.open.swap_remove(found);

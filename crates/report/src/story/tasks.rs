@@ -1,26 +1,26 @@
-//! What tasks wait for and hold, as a host has noted it.
+//! The waits and held locks of tasks, as noted by the host.
 
 use super::polls::Poll;
 use crate::notes::{LOCK_RELEASED, LOCK_TAKEN, Note, TASK_GOES_ON, TASK_WAITS};
 use crate::run::Run;
 use std::collections::BTreeMap;
 
-/// A stretch in which a task waits, or holds something.
+/// A time span in which a task waits, or holds something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     /// The number of the task.
     pub(crate) task: u64,
-    /// The event it begins before.
+    /// The first event after its beginning.
     pub(crate) from: usize,
-    /// The event it is over before.
+    /// The first event after its end.
     pub(crate) to: usize,
-    /// `waits for orders.recv`.
+    /// The short description, such as `waits for orders.recv`.
     pub(crate) brief: String,
-    /// The same with what it is and where.
+    /// The full description, with the location.
     pub(crate) whole: String,
 }
 
-/// The waits and the holds of a run. A wait that goes on after a poll is another one.
+/// Returns the waits and the holds of a run. Polls split a wait into several.
 pub(super) fn of(run: &Run, polls: &[Poll]) -> (Vec<Stretch>, Vec<Stretch>) {
     let mut waits = Vec::new();
     let mut holds = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn of(run: &Run, polls: &[Poll]) -> (Vec<Stretch>, Vec<Stretch>) {
     (waits, holds)
 }
 
-/// The parts of a wait in which its task is not polled.
+/// Splits a wait at the polls of its task.
 fn between_polls(wait: Stretch, polls: &[Poll]) -> Vec<Stretch> {
     let mut parts = Vec::new();
     let mut from = wait.from;

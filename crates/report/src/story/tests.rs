@@ -1,16 +1,16 @@
-//! Small traces, and what they add up to.
+//! Stories of small traces.
 
 use super::*;
 use crate::json::Json;
 use asx_trace::Reader;
 use std::fmt::Write;
 
-/// A run of events given as `kind task=.. field=..`, one a line.
+/// Returns the story of events given as `kind task=.. field=..`, one per line.
 fn story(lines: &str) -> Story {
     story_with("", lines)
 }
 
-/// The same with other records before.
+/// Like [`story`], with other records before the events.
 fn story_with(before: &str, lines: &str) -> Story {
     let mut text = String::from(
         "{\"record\":\"header\",\"version\":2,\"contract\":\"asx-semantics-1\",\
@@ -61,7 +61,7 @@ fn links(story: &Story, kind: LinkKind) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn states_follow_each_other_without_gaps_and_the_last_is_short() {
+fn states_are_contiguous_and_the_last_is_short() {
     let story = story(
         "region_opened region=1 parent=null
          task_spawned task=1 region=1 priority=1 finalizer=true
@@ -82,7 +82,7 @@ fn states_follow_each_other_without_gaps_and_the_last_is_short() {
 }
 
 #[test]
-fn a_first_step_tells_what_was_before_the_trace_begins() {
+fn the_first_step_reveals_the_state_before_the_trace() {
     let story = story(
         "soft_stop
          task_moved task=9 region=4 from=Running to=CancelRequested",
@@ -93,7 +93,7 @@ fn a_first_step_tells_what_was_before_the_trace_begins() {
 }
 
 #[test]
-fn a_poll_lasts_to_the_last_thing_the_task_did() {
+fn a_poll_lasts_to_the_last_event_of_its_task() {
     let lines = decision(1, 0)
         + "task_moved task=1 region=1 from=Created to=Running\n"
         + &decision(2, 1)
@@ -108,12 +108,12 @@ fn a_poll_lasts_to_the_last_thing_the_task_did() {
     let polls = story(&lines).polls;
     let seen: Vec<_> = polls.iter().map(|poll| (poll.task, poll.from, poll.to)).collect();
     let expected = [
-        // A timer that fires is not its doing: by then its poll is over.
+        // A fired timer is not an action of the task: its poll has ended by then.
         (Some(1), 0, 4),
-        // Its worker has decided again when it is heard of.
+        // The worker made another decision before this event.
         (Some(2), 2, 3),
         (Some(3), 6, 7),
-        // The worker that had it before goes on; that is no end of this one.
+        // The task's previous worker continues, which does not end this poll.
         (Some(1), 8, 11),
         (Some(4), 9, 10),
     ];
@@ -121,7 +121,7 @@ fn a_poll_lasts_to_the_last_thing_the_task_did() {
 }
 
 #[test]
-fn messages_are_paired_in_order_by_channel() {
+fn messages_are_matched_in_order_by_channel() {
     let story = story(
         "sent task=1 channel=1 permit=null
          sent task=1 channel=2 permit=null
@@ -134,12 +134,12 @@ fn messages_are_paired_in_order_by_channel() {
          received task=3 channel=3
          sent task=1 channel=3 permit=null",
     );
-    // The first was evicted, the third lost with the receiver; the last was written down late.
+    // The first was evicted, the third dropped with the receiver, the last recorded late.
     assert_eq!(links(&story, LinkKind::Message), [(2, 5), (1, 6), (9, 8)]);
 }
 
 #[test]
-fn a_wake_is_the_first_cause_before_a_decision_or_a_cancel() {
+fn a_wake_links_to_the_first_cause_before_a_decision_or_a_cancel() {
     let lines = "task_spawned task=1 region=1 priority=1 finalizer=false\n".to_owned()
         + &decision(1, 0)
         + "timer_fired task=1 timer=1 deadline=0\n"
@@ -158,7 +158,7 @@ fn a_wake_is_the_first_cause_before_a_decision_or_a_cancel() {
 }
 
 #[test]
-fn a_cancel_goes_from_a_region_to_what_is_in_it() {
+fn a_cancel_links_from_a_region_to_its_contents() {
     let witness = |task: u64, region: u64, phase: &str, kind: &str| {
         format!(
             "cancel_witness task={task} region={region} epoch=1 phase={phase} kind={kind} polls=1 \
@@ -179,7 +179,7 @@ fn a_cancel_goes_from_a_region_to_what_is_in_it() {
 }
 
 #[test]
-fn timers_and_obligations_end_once_and_channels_count() {
+fn timers_and_obligations_end_once_and_channel_levels_are_counted() {
     let story = story(
         "timer_armed task=1 timer=1 deadline=5
          timer_armed region=1 timer=2 deadline=5
@@ -206,7 +206,7 @@ fn timers_and_obligations_end_once_and_channels_count() {
 }
 
 #[test]
-fn sockets_live_from_open_to_close_and_waits_end_with_their_operation() {
+fn sockets_last_from_open_to_close_and_waits_end_with_their_operation() {
     let story = story(
         "socket_opened socket=1 how=listen of=null
          socket_opened socket=2 how=connect of=null
@@ -243,7 +243,7 @@ fn sockets_live_from_open_to_close_and_waits_end_with_their_operation() {
 }
 
 #[test]
-fn a_read_is_linked_to_the_write_that_gave_its_first_byte() {
+fn a_read_links_to_the_write_of_its_first_byte() {
     let names = "{\"record\":\"label\",\"class\":\"socket\",\"number\":1,\"text\":\"a -> b\"}\n\
                  {\"record\":\"label\",\"class\":\"socket\",\"number\":2,\"text\":\"b -> a\"}\n";
     let story = story_with(
@@ -258,6 +258,6 @@ fn a_read_is_linked_to_the_write_that_gave_its_first_byte() {
          io_done socket=1 op=write bytes=1
          io_done socket=1 op=read bytes=1",
     );
-    // The last byte was read before its write was written down; nothing was written back.
+    // The last byte was read before its write was recorded; nothing was written back.
     assert_eq!(links(&story, LinkKind::Message), [(0, 2), (0, 3), (1, 4)]);
 }

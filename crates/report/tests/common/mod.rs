@@ -1,5 +1,4 @@
-//! A run of any length that obeys every law: regions full of tasks that send, wait and are
-//! cancelled.
+//! A lawful run of any length: regions with many tasks that send, wait and are cancelled.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use asx_kernel::cancel::{Kind, Phase};
@@ -19,7 +18,7 @@ const WORKERS: u64 = 4;
 const ROOT: u64 = 1;
 const CAPACITY: u64 = 4;
 
-/// Names that would break a page which took them for markup or code.
+/// Names that would break a page that treats them as markup or code.
 pub(crate) const NASTY: [&str; 6] = [
     "</script><script>alert(1)</script>",
     "<!--<script>",
@@ -29,13 +28,13 @@ pub(crate) const NASTY: [&str; 6] = [
     "&lt;&amp; \\u003c \\",
 ];
 
-/// A trace as it would be in a file.
+/// The contents of a trace file.
 pub(crate) struct Made {
     pub(crate) header: Header,
     pub(crate) events: Vec<Event>,
     pub(crate) labels: Vec<Label>,
     pub(crate) marks: Vec<Mark>,
-    /// What a host noted, each before the event of a number.
+    /// Host events, each with the number of the event that follows it.
     pub(crate) notes: Vec<(u64, HostEvent)>,
 }
 
@@ -72,7 +71,7 @@ pub(crate) fn read(bytes: &[u8]) -> Run {
     Run::read(Reader::open(bytes).expect("a trace"), usize::MAX).expect("short enough")
 }
 
-/// A run of so many regions of so many tasks, each polled so many times before its cancel.
+/// Creates a run with the given numbers of regions, tasks per region, and polls per task.
 pub(crate) fn busy(regions: u64, tasks: u64, rounds: u64) -> Made {
     let mut busy = Busy::default();
     busy.event(region(ROOT), RegionOpened { parent: None });
@@ -106,10 +105,10 @@ pub(crate) fn busy(regions: u64, tasks: u64, rounds: u64) -> Made {
     Made { header, events: busy.events, labels, marks, notes: Vec::new() }
 }
 
-/// The event from which on the lab has ended the run of [`failed`].
+/// The first teardown event of the run of [`failed`].
 pub(crate) const TORN: u64 = 60;
 
-/// A run of the lab that failed: two tasks that wait for each other.
+/// Creates a failed run of the lab: two tasks that wait for each other.
 pub(crate) fn failed() -> Made {
     let made = busy(1, 4, 6);
     let named = |number: u64, text: &str| Label { class: Class::Task, number, text: text.into() };
@@ -171,7 +170,7 @@ struct Busy {
     events: Vec<Event>,
     now: u64,
     chain: DecisionChain,
-    /// Messages in each region's channel.
+    /// The number of messages in each region's channel.
     queued: Vec<u64>,
     permits: u64,
     obligations: u64,
@@ -293,7 +292,7 @@ impl Busy {
     }
 }
 
-/// The tasks of a region.
+/// Returns the tasks of a region.
 fn subjects(number: u64, tasks: u64) -> impl Iterator<Item = Subject> {
     let first = (number - 2) * tasks + 1;
     (first..first + tasks).map(move |task| Subject { task: Some(task), ..region(number) })
