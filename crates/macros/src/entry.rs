@@ -1,11 +1,11 @@
-//! What the functions under our attributes have in common.
+//! The common part of the attributes for functions.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, FnArg, ItemFn, Result, ReturnType, Signature, Type};
 
-/// An async function that takes at most a context.
+/// An async function with at most one parameter, the context.
 pub(crate) struct Entry {
     pub(crate) function: ItemFn,
     argument: Argument,
@@ -18,7 +18,7 @@ enum Argument {
 }
 
 impl Entry {
-    /// `attribute` is for messages: `#[asx::main]`.
+    /// Checks the function. `attribute` is used in messages, for example `#[asx::main]`.
     pub(crate) fn new(function: ItemFn, attribute: &str) -> Result<Entry> {
         let signature = &function.sig;
         if signature.asyncness.is_none() {
@@ -33,17 +33,17 @@ impl Entry {
         Ok(Entry { function, argument })
     }
 
-    /// An async closure from an owned context, which calls the function.
+    /// Returns an async closure that takes an owned context and calls the function.
     pub(crate) fn closure(&self) -> TokenStream {
         self.closure_with(TokenStream::new())
     }
 
-    /// The same, which hands on what the function gives through another one.
+    /// Like [`closure`](Entry::closure), but passes the function's result to `through`.
     pub(crate) fn closure_with(&self, through: TokenStream) -> TokenStream {
         let name = &self.function.sig.ident;
         let (parameter, argument) = match self.argument {
             Argument::None => (quote!(_), quote!()),
-            // Errors of type are the author's: they show at the argument.
+            // Report type errors at the parameter of the user's function.
             Argument::Borrowed(span) => (quote!(cx), quote_spanned!(span=> &cx)),
             Argument::Owned(span) => (quote!(cx), quote_spanned!(span=> cx)),
         };
@@ -66,14 +66,13 @@ fn argument(signature: &Signature, attribute: &str) -> Result<Argument> {
             _ => Argument::Owned(typed.ty.span()),
         },
         Some(receiver) => {
-            return Err(Error::new_spanned(receiver, "not a method: there is no self"));
+            return Err(Error::new_spanned(receiver, "a method is not supported: remove `self`"));
         }
     };
     match inputs.next() {
         None => Ok(argument),
         Some(more) => {
-            let what =
-                format!("a function under `{attribute}` takes the context, `cx: &Cx`, alone");
+            let what = format!("a function under `{attribute}` takes only the context, `cx: &Cx`");
             Err(Error::new_spanned(more, what))
         }
     }

@@ -1,4 +1,4 @@
-//! What is in the parentheses of `#[asx::test]`.
+//! The arguments of `#[asx::test]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,15 +14,15 @@ const KNOWN: &str = "`seeds = 1000`, `total = 10000`, `seed = 7`, `strategy = \"
                      `disturbances = 2`, `exact_time`, `network`, `virtual_workers = 2`, \
                      `transparent`, `native`, `workers = 4` and `lab`";
 
-const STRATEGIES: &str = "one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \
+const STRATEGIES: &str = "expected one of \"mixed\", \"random\", \"uniform\", \"pos\", \"pct(3)\", \
                           \"guided\", \"dfs\", \"dpor\" and \"bounded\"";
 
-/// How a test is to be run.
+/// The settings of a test.
 #[derive(Default)]
 pub(crate) struct LabSettings {
-    /// Calls of methods of the check.
+    /// Method calls on the lab's check.
     calls: Vec<TokenStream>,
-    /// Whether it is to run in the lab where it runs on threads too.
+    /// Whether the test runs in the lab in addition to threads.
     lab: bool,
     native: bool,
     workers: Option<usize>,
@@ -44,7 +44,7 @@ impl LabSettings {
         let parse = |input: ParseStream<'_>| list(input, parse_setting);
         for (key, setting) in Parser::parse2(parse, tokens)? {
             if keys.iter().any(|before| is_same(before, &key)) {
-                return Err(Error::new(key.span(), "this was said already"));
+                return Err(Error::new(key.span(), "this setting is given twice"));
             }
             match setting {
                 Setting::Call(call) => {
@@ -62,23 +62,23 @@ impl LabSettings {
         match for_lab {
             Some(key) if settings.native && !settings.lab => {
                 let what =
-                    format!("`{key}` is for the lab: add `lab` to have the test run there too");
+                    format!("`{key}` is a setting of the lab: add `lab` to run the test there too");
                 Err(Error::new(key.span(), what))
             }
             _ => Ok(settings),
         }
     }
 
-    /// What is said to the check, if there is one.
+    /// Returns the method calls on the check, if the test runs in the lab.
     pub(crate) fn lab(&self) -> Option<TokenStream> {
         let calls = &self.calls;
         (self.lab || !self.native).then(|| quote!(#(#calls)*))
     }
 
-    /// The builder of the runtime, if there is one.
+    /// Returns the builder of the runtime, if the test runs on threads.
     pub(crate) fn native(&self) -> Option<TokenStream> {
         let workers = self.workers.iter().map(|workers| quote!(.workers(#workers)));
-        // What the lab finds is wrong is wrong here too.
+        // The lab treats an unobserved cancel as a failure, so threads do too.
         let builder = quote!(::asx::Runtime::builder() #(#workers)* .deny_unheeded_cancels());
         self.native.then_some(builder)
     }
@@ -95,10 +95,10 @@ fn parse_setting(input: ParseStream<'_>) -> Result<(Ident, Setting)> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok((key, setting));
     }
-    Err(input.error(format!("nothing more belongs to `{key}`; a comma may be missing")))
+    Err(input.error(format!("unexpected token after `{key}`; is a comma missing?")))
 }
 
-/// A setting for the check.
+/// Parses a setting of the check.
 fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
     Ok(match key.to_string().as_str() {
         "seeds" | "runs" => {
@@ -112,7 +112,8 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         "seed" => {
             let literal: LitInt = value(key, "7", input)?;
             let seed = literal.base10_parse::<u64>();
-            let seed = seed.map_err(|_| Error::new(literal.span(), "a number below 2^64"))?;
+            let seed =
+                seed.map_err(|_| Error::new(literal.span(), "expected a number below 2^64"))?;
             quote!(.seed(#seed))
         }
         "strategy" => {
@@ -148,7 +149,9 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
             quote!(.workers(#workers))
         }
         "transparent" => quote!(.transparent()),
-        _ => return Err(Error::new(key.span(), format!("no such setting; there are {KNOWN}"))),
+        _ => {
+            return Err(Error::new(key.span(), format!("unknown setting; expected one of {KNOWN}")));
+        }
     })
 }
 
@@ -159,7 +162,7 @@ fn is_same(one: &Ident, other: &Ident) -> bool {
 
 fn at_least_one(literal: LitInt) -> Result<u64> {
     let number = literal.base10_parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| Error::new(literal.span(), "a number of at least 1"))
+    number.ok_or_else(|| Error::new(literal.span(), "expected a number of at least 1"))
 }
 
 /// A variant of the lab's `How`.
@@ -183,7 +186,7 @@ fn strategy(literal: &LitStr) -> Result<TokenStream> {
     })
 }
 
-/// The milliseconds in a text like `2s`, at least so many.
+/// Parses a duration such as `2s`. Returns its milliseconds, which must be at least `least`.
 fn millis(literal: &LitStr, least: u64) -> Result<u64> {
     let text = literal.value();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -195,13 +198,14 @@ fn millis(literal: &LitStr, least: u64) -> Result<u64> {
         _ => None,
     };
     let millis = number.parse::<u64>().ok().zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
-    let what = format!("a time of at least {least}ms, such as \"500ms\", \"2s\" or \"1m\"");
+    let what =
+        format!("expected a duration of at least {least}ms, such as \"500ms\", \"2s\" or \"1m\"");
     millis.filter(|millis| *millis >= least).ok_or_else(|| Error::new(literal.span(), what))
 }
 
 fn every_await(literal: &LitStr) -> Result<()> {
     match literal.value().as_str() {
         "every await" => Ok(()),
-        _ => Err(Error::new(literal.span(), "\"every await\": there is nothing else yet")),
+        _ => Err(Error::new(literal.span(), "expected \"every await\"")),
     }
 }

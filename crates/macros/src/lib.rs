@@ -1,7 +1,7 @@
-//! The attributes of asx: use them through the `asx` crate.
+//! The attribute macros of asx. Use them through the `asx` crate.
 //!
-//! The crate has no examples: their dependency on `asx` would build all of asx a second time, for
-//! the machine that runs the compiler.
+//! This crate has no examples. They would depend on `asx`, and Cargo would build all of asx a
+//! second time, for the host that runs the compiler.
 
 use proc_macro::TokenStream;
 
@@ -11,19 +11,19 @@ mod main_fn;
 mod settings;
 mod test_fn;
 
-/// `asx::main`, which has the documentation and its tested examples.
+/// Implements `asx::main`, which is documented and tested in the crate `asx`.
 #[proc_macro_attribute]
 pub fn main(settings: TokenStream, function: TokenStream) -> TokenStream {
     main_fn::expand(settings.into(), function.into()).into()
 }
 
-/// `asx::test`, which has the documentation and its tested examples.
+/// Implements `asx::test`, which is documented and tested in the crate `asx`.
 #[proc_macro_attribute]
 pub fn test(settings: TokenStream, function: TokenStream) -> TokenStream {
     test_fn::expand(settings.into(), function.into()).into()
 }
 
-/// Says that `#[asx::test]` needs a feature.
+/// Reports that `#[asx::test]` needs the feature `lab`.
 #[doc(hidden)]
 #[proc_macro_attribute]
 pub fn test_without_lab(_: TokenStream, function: TokenStream) -> TokenStream {

@@ -1,4 +1,4 @@
-//! `#[asx::main]`.
+//! Expansion of `#[asx::main]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -15,7 +15,7 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> TokenStrea
     let name = function.sig.ident.clone();
     try_expand(settings, function).unwrap_or_else(|error| {
         let error = error.into_compile_error();
-        // With a function of that name there is one error only.
+        // Define the function anyway, so that its absence is not a second error.
         quote!(#error fn #name() {})
     })
 }

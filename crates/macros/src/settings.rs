@@ -1,4 +1,4 @@
-//! What is in the parentheses of an attribute.
+//! The arguments of `#[asx::main]`, and parsing shared with `#[asx::test]`.
 
 use std::ops::RangeInclusive;
 
@@ -8,10 +8,10 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 
-/// What the runtime takes.
+/// The range that the runtime accepts.
 const WORKERS: RangeInclusive<usize> = 1..=1024;
 
-/// How the runtime is to be.
+/// The settings of the runtime.
 #[derive(Default)]
 pub(crate) struct Settings {
     workers: Option<usize>,
@@ -34,13 +34,13 @@ impl Settings {
                 Setting::Name(name) => settings.name.replace(name).is_some(),
             };
             if twice {
-                return Err(Error::new(key.span(), "this was said already"));
+                return Err(Error::new(key.span(), "this setting is given twice"));
             }
         }
         Ok(settings)
     }
 
-    /// An expression: the builder of the runtime.
+    /// Returns an expression for the builder of the runtime.
     pub(crate) fn builder(&self) -> TokenStream {
         let workers = self.workers.iter().map(|workers| quote!(.workers(#workers)));
         let name = self.name.iter().map(|name| quote!(.name(#name)));
@@ -56,15 +56,18 @@ fn parse_setting(input: ParseStream<'_>) -> Result<(Ident, Setting)> {
         "name" => Setting::Name(value(&key, "\"shop\"", input)?),
         _ => {
             let known = "`workers = 4`, `current_thread` and `name = \"shop\"`";
-            return Err(Error::new(key.span(), format!("no such setting; there are {known}")));
+            return Err(Error::new(
+                key.span(),
+                format!("unknown setting; expected one of {known}"),
+            ));
         }
     };
     Ok((key, setting))
 }
 
-/// What stands behind the `=` of a setting.
+/// Parses `= value` after a key.
 pub(crate) fn value<T: Parse>(key: &Ident, example: &str, input: ParseStream<'_>) -> Result<T> {
-    let hint = || format!("say `{key} = {example}`");
+    let hint = || format!("expected `{key} = {example}`");
     if !input.peek(Token![=]) {
         return Err(Error::new(key.span(), hint()));
     }
@@ -76,5 +79,5 @@ pub(crate) fn parse_workers(literal: LitInt) -> Result<usize> {
     let workers = literal.base10_parse().ok().filter(|workers| WORKERS.contains(workers));
     let least = WORKERS.start();
     let most = WORKERS.end();
-    workers.ok_or_else(|| Error::new(literal.span(), format!("from {least} to {most} workers")))
+    workers.ok_or_else(|| Error::new(literal.span(), format!("expected {least} to {most} workers")))
 }

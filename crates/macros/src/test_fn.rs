@@ -1,4 +1,4 @@
-//! `#[asx::test]`.
+//! Expansion of `#[asx::test]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -20,7 +20,7 @@ pub(crate) fn expand_without_lab(function: TokenStream) -> TokenStream {
         Ok(function) => function.sig.ident.span(),
         Err(_) => Span::call_site(),
     };
-    let what = "`#[asx::test]` needs the feature `lab`: in Cargo.toml, say \
+    let what = "`#[asx::test]` needs the feature `lab`: in Cargo.toml, write \
                 `asx = { version = \"..\", features = [\"lab\"] }` under `[dev-dependencies]`";
     Error::new(span, what).into_compile_error()
 }
@@ -28,12 +28,12 @@ pub(crate) fn expand_without_lab(function: TokenStream) -> TokenStream {
 fn try_expand(settings: TokenStream, function: ItemFn) -> Result<TokenStream> {
     let settings = LabSettings::parse(settings)?;
     if let Some(test) = function.attrs.iter().find(|attribute| attribute.path().is_ident("test")) {
-        return Err(Error::new_spanned(test, "`#[asx::test]` makes it a `#[test]` already"));
+        return Err(Error::new_spanned(test, "remove `#[test]`: `#[asx::test]` adds it"));
     }
     let entry = Entry::new(function, ATTRIBUTE)?;
     let ItemFn { attrs, vis, sig, block, .. } = &entry.function;
     let name = &sig.ident;
-    // What is wrong with the value shows at its type.
+    // Report errors about the returned value at its type.
     let span = match entry.output() {
         ReturnType::Type(_, ty) => ty.span(),
         ReturnType::Default => Span::call_site(),
