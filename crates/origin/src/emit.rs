@@ -1,4 +1,4 @@
-//! Looking around while a program is built.
+//! Collection of the provenance in a build script.
 
 use crate::UNKNOWN;
 use sha2::{Digest, Sha256};
@@ -7,26 +7,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Tells the program being built where it comes from; for build scripts.
+/// Sets the build variables that [`origin!`](crate::origin) reads. Call this from a build script.
+///
+/// # Errors
+/// Fails outside a build script, or if there is no readable lockfile.
 pub fn emit() -> Result<(), String> {
     let variable = |name| env::var(name).map_err(|_| format!("{name} is not set"));
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let compiler = told(Command::new(variable("RUSTC")?).arg("-vV")).unwrap_or_default();
-    let say = |name: &str, value: &str| println!("cargo::rustc-env=ASX_ORIGIN_{name}={value}");
-    say("RELEASE", field(&compiler, "release"));
-    say("COMPILER_COMMIT", field(&compiler, "commit-hash"));
-    say("HOST", field(&compiler, "host"));
-    say("TARGET", &variable("TARGET")?);
+    let compiler = output_of(Command::new(variable("RUSTC")?).arg("-vV")).unwrap_or_default();
+    let set = |name: &str, value: &str| println!("cargo::rustc-env=ASX_ORIGIN_{name}={value}");
+    set("RELEASE", field(&compiler, "release"));
+    set("COMPILER_COMMIT", field(&compiler, "commit-hash"));
+    set("HOST", field(&compiler, "host"));
+    set("TARGET", &variable("TARGET")?);
     let commit = git(&package, &["rev-parse", "HEAD"]);
-    say("COMMIT", commit.as_deref().unwrap_or(UNKNOWN));
-    let lockfile = lockfile(&package).ok_or("there is no Cargo.lock at or above the package")?;
+    set("COMMIT", commit.as_deref().unwrap_or(UNKNOWN));
+    let lockfile = lockfile(&package).ok_or("no Cargo.lock in the package's folder or above it")?;
     let bytes = fs::read(&lockfile).map_err(|error| format!("{}: {error}", lockfile.display()))?;
-    say("LOCK_SHA256", &sha256(&bytes));
-    say("LOCK_SIZE", &bytes.len().to_string());
+    set("LOCK_SHA256", &sha256(&bytes));
+    set("LOCK_SIZE", &bytes.len().to_string());
     let folder = lockfile.parent().unwrap_or(&package);
     let tracked = git(folder, &["ls-files", "--error-unmatch", "Cargo.lock"]).is_some();
-    say("LOCK_TRACKED", if tracked { "true" } else { "false" });
-    // Another commit, another lockfile: look again. What is not there would mean every time.
+    set("LOCK_TRACKED", if tracked { "true" } else { "false" });
+    // Rerun after a new commit or lockfile. A missing path would rerun the script every time.
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", lockfile.display());
     for name in ["HEAD", "logs/HEAD"] {
@@ -47,23 +50,24 @@ fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-/// The nearest lockfile: that of the workspace, or of an installed package.
+/// Returns the nearest lockfile at or above the package.
 fn lockfile(package: &Path) -> Option<PathBuf> {
     package.ancestors().map(|folder| folder.join("Cargo.lock")).find(|path| path.is_file())
 }
 
-/// What a compiler says of itself under a name.
+/// Returns the value of a field in the compiler's report.
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     values.map(str::trim).find(|value| !value.is_empty()).unwrap_or(UNKNOWN)
 }
 
-/// One line of git's, if it has one.
+/// Runs git and returns its output, if it succeeds.
 fn git(folder: &Path, args: &[&str]) -> Option<String> {
-    told(Command::new("git").arg("-C").arg(folder).args(args)).map(|text| text.trim().to_owned())
+    output_of(Command::new("git").arg("-C").arg(folder).args(args))
+        .map(|text| text.trim().to_owned())
 }
 
-fn told(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_compiler_does_not_tell_is_unknown() {
+    fn a_field_the_compiler_does_not_report_is_unknown() {
         let text = "rustc 1.95.0\nbinary: rustc\ncommit-hash: abc\nhost: here\nrelease: 1.95.0\n";
         assert_eq!(field(text, "release"), "1.95.0");
         assert_eq!(field(text, "commit-hash"), "abc");

@@ -1,27 +1,27 @@
-//! What a program was built from and with: compiler, commit, lockfile.
+//! Build provenance of a program: compiler, commit and lockfile.
 //!
 //! ```text
-//! build.rs of a program: emit() -> variables of the build -> origin!() in it -> Origin -> records
+//! build script: emit() -> build variables -> origin!() in the program -> Origin -> records
 //! ```
 //!
-//! A program's own build script calls [`emit`], for only there is the lockfile known that it was
-//! built with. What comes of it depends on the compiler, the commit and the lockfile alone, never
-//! on time, place or user: the same of them give the same program.
+//! The program's own build script calls [`emit`], because only there the lockfile of the build is
+//! known. The result depends only on the compiler, the commit and the lockfile, and not on time,
+//! location or user. Builds with the same three are identical.
 
-mod look;
+mod emit;
 
-pub use look::emit;
+pub use emit::emit;
 
-/// What there is to say when a build can't know: outside a repository, or with a compiler that
-/// does not tell.
+/// The value of an item that is unknown: the build is outside a repository, or the compiler does
+/// not report it.
 pub const UNKNOWN: &str = "unknown";
 
-/// What a program was built from and with.
+/// The provenance of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The compiler.
     pub toolchain: Toolchain,
-    /// What it was built for.
+    /// The target triple.
     pub target: &'static str,
     /// The commit that was checked out, or [`UNKNOWN`].
     pub source_commit: &'static str,
@@ -29,29 +29,29 @@ pub struct Origin {
     pub lockfile: Lockfile,
 }
 
-/// A compiler, as it tells of itself.
+/// A compiler, as reported by `rustc -vV`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Toolchain {
-    /// Its release, as `1.95.0`.
+    /// The release, for example `1.95.0`.
     pub release: &'static str,
     /// The commit it was built from, or [`UNKNOWN`].
     pub commit_hash: &'static str,
-    /// The machine it runs on, as `x86_64-unknown-linux-gnu`.
+    /// The host triple, for example `x86_64-unknown-linux-gnu`.
     pub host: &'static str,
 }
 
-/// The file with the versions of all dependencies.
+/// The `Cargo.lock` of the build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lockfile {
-    /// Its hash, in hexadecimal.
+    /// The SHA-256 hash in hexadecimal.
     pub sha256: &'static str,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: &'static str,
-    /// Whether the repository has it: `true` or `false`.
+    /// Whether the repository tracks the file: `true` or `false`.
     pub tracked: &'static str,
 }
 
-/// The [`Origin`] of the program whose build script has called [`emit`].
+/// Returns the [`Origin`] of a program. Its build script must call [`emit`].
 #[macro_export]
 macro_rules! origin {
     () => {
