@@ -150,7 +150,10 @@ fn parse_call(key: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         }
         "transparent" => quote!(.transparent()),
         _ => {
-            return Err(Error::new(key.span(), format!("unknown setting; expected one of {KNOWN}")));
+            return Err(Error::new(
+                key.span(),
+                format!("unknown setting; expected one of {KNOWN}"),
+            ));
         }
     })
 }
