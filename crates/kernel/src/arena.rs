@@ -7,7 +7,7 @@
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-/// Where a value lives, and which of the slot's tenants it is.
+/// The slot of a value, and the generation that identifies the value among the slot's tenants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Creation ordinal in the arena; never 0.
@@ -22,7 +22,7 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// A growable arena whose keys go stale when their value is removed.
+/// A growable arena. A key goes stale when its value is removed.
 ///
 /// ```
 /// use asx_kernel::arena::Arena;
@@ -47,12 +47,12 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// An empty arena.
+    /// Creates an empty arena.
     pub const fn new() -> Self {
         Arena { slots: Vec::new(), free: Vec::new(), last_generation: 0 }
     }
 
-    /// Stores a value; gives it back when 2^32 slots are in use.
+    /// Stores a value. Returns it if all 2^32 slots are in use.
     pub fn insert(&mut self, value: T) -> Result<Key, T> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -68,8 +68,8 @@ impl<T> Arena<T> {
         Ok(Key { generation, index })
     }
 
-    /// Makes room for this many more values, and for all of them to be removed again: neither
-    /// allocates then. Nothing has changed when it fails.
+    /// Reserves room for `more` values and for their removal, so that neither allocates. Changes
+    /// nothing on failure.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let fresh = more.saturating_sub(self.free.len());
         self.slots.try_reserve(fresh)?;
@@ -77,19 +77,19 @@ impl<T> Arena<T> {
         self.free.try_reserve(all.saturating_sub(self.free.len()))
     }
 
-    /// The value, unless the key is stale.
+    /// Returns the value, or `None` if the key is stale.
     pub fn get(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(key.index as usize);
         slot.filter(|slot| slot.generation == key.generation)?.value.as_ref()
     }
 
-    /// The value for change, unless the key is stale.
+    /// Returns the value mutably, or `None` if the key is stale.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index as usize);
         slot.filter(|slot| slot.generation == key.generation)?.value.as_mut()
     }
 
-    /// Takes the value out and frees its slot, unless the key is stale.
+    /// Removes the value and frees its slot. Returns `None` if the key is stale.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.slots.get_mut(key.index as usize);
         let value = slot.filter(|slot| slot.generation == key.generation)?.value.take()?;
@@ -97,28 +97,28 @@ impl<T> Arena<T> {
         Some(value)
     }
 
-    /// The key of the value living in a slot now.
+    /// Returns the key of the value in a slot.
     pub fn key_at(&self, index: u32) -> Option<Key> {
         let slot = self.slots.get(index as usize)?;
         slot.value.as_ref().map(|_| Key { generation: slot.generation, index })
     }
 
-    /// Whether the key may have been handed out: its slot exists and its generation has been.
+    /// Whether the key may have been issued: its slot and its generation exist or existed.
     pub fn was_issued(&self, key: Key) -> bool {
         let slot_exists = (key.index as usize) < self.slots.len();
         slot_exists && (1..=self.last_generation).contains(&key.generation)
     }
 
     getters! {
-        /// How many values live.
+        /// The number of values.
         len(&self) -> usize = self.slots.len() - self.free.len();
-        /// Whether nothing lives.
+        /// Whether the arena has no values.
         is_empty(&self) -> bool = self.len() == 0;
-        /// How many slots there are, used or free: indices are below.
+        /// The number of slots, used or free. Indices are less than this.
         slots(&self) -> usize = self.slots.len();
     }
 
-    /// All values in slot order.
+    /// Iterates over all values in slot order.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let key = Key { generation: slot.generation, index: index as u32 };
@@ -133,7 +133,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn generations_are_creation_ordinals_whatever_the_slot() {
+    fn generations_are_creation_ordinals_in_any_slot() {
         let mut arena = Arena::default();
         let a = arena.insert('a').unwrap();
         let b = arena.insert('b').unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_reserved_is_there() {
+    fn reserved_room_is_not_exceeded() {
         let mut arena: Arena<u64> = Arena::new();
         arena.try_reserve(5).unwrap();
         let room = (arena.slots.capacity(), arena.free.capacity());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_out_of_range_and_empty_slots_answer_nothing() {
+    fn missing_and_empty_slots_return_nothing() {
         let mut arena: Arena<u8> = Arena::new();
         let forged = Key { generation: 1, index: 9 };
         assert!(arena.is_empty());

@@ -7,7 +7,7 @@ use crate::status::Status;
 use crate::time::Time;
 use core::time::Duration;
 
-/// What a task or region may use.
+/// The resources that a task or region may use.
 ///
 /// ```
 /// # mod asx { pub use asx_kernel::{budget::Budget, time}; }
@@ -18,29 +18,29 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// When it ends (inclusive), if ever.
+    /// The deadline, if any. At this instant the budget is exhausted.
     pub deadline: Option<Time>,
-    /// Polls left; `u64::MAX` is "no limit".
+    /// The number of polls left; `u64::MAX` means no limit.
     pub poll_quota: u64,
-    /// Cost left, if limited.
+    /// The cost left, if limited.
     pub cost_quota: Option<u64>,
-    /// Scheduling priority, higher first.
+    /// The scheduling priority; higher runs first.
     pub priority: Priority,
 }
 
-/// Which part of a budget ran out. Nothing was consumed.
+/// The part of a budget that is exhausted. Nothing was consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exhausted {
     /// No poll left.
     Polls,
     /// Not enough cost allowance left.
     Cost,
-    /// The deadline is here or behind.
+    /// The deadline is reached.
     Deadline,
 }
 
 impl Exhausted {
-    /// The cancel that this exhaustion starts.
+    /// The kind of cancel that this exhaustion starts.
     pub const fn kind(self) -> Kind {
         match self {
             Exhausted::Polls => Kind::PollQuota,
@@ -58,8 +58,8 @@ errors! {
     }
 }
 
-/// Which exhaustions of a budget have started their cancel: each starts one only, and the task goes
-/// on until it looks.
+/// The exhaustions of a budget that have started their cancel. Each starts only one; the task runs
+/// on until it observes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Noticed {
     polls: bool,
@@ -67,8 +67,8 @@ pub struct Noticed {
 }
 
 impl Noticed {
-    /// The cancel that this exhaustion starts has begun. After one for want of polls none for want
-    /// of cost is needed: it is as severe, and would change nothing.
+    /// Records that this exhaustion has started its cancel. Exhausted polls also cover exhausted
+    /// cost: its cancel has the same severity, and would change nothing.
     pub fn insert(&mut self, exhausted: Exhausted) {
         match exhausted {
             Exhausted::Polls => (self.polls, self.cost) = (true, true),
@@ -89,7 +89,7 @@ impl Budget {
     pub const INFINITE: Budget =
         Budget { deadline: None, poll_quota: u64::MAX, cost_quota: None, priority: Priority(0) };
 
-    /// Nothing at all: absorbs in [`meet`](Budget::meet).
+    /// An exhausted budget: the absorbing element of [`meet`](Budget::meet).
     pub const ZERO: Budget = Budget {
         deadline: Some(Time::ZERO),
         poll_quota: 0,
@@ -97,7 +97,7 @@ impl Budget {
         priority: Priority(255),
     };
 
-    /// The componentwise tightening of both.
+    /// Returns the componentwise tighter budget.
     #[must_use]
     pub fn meet(self, other: Budget) -> Budget {
         Budget {
@@ -108,7 +108,7 @@ impl Budget {
         }
     }
 
-    /// Takes one poll.
+    /// Consumes one poll.
     pub fn consume_poll(&mut self) -> Result<(), Exhausted> {
         if self.poll_quota < u64::MAX {
             self.poll_quota = self.poll_quota.checked_sub(1).ok_or(Exhausted::Polls)?;
@@ -116,9 +116,11 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes one poll for a task that is about to be polled: whether there was one. Polls are
-    /// looked at first, then cost; both are exhausted at 0. The first time one is, nothing is taken
-    /// and the task is to be cancelled for it; after that it is polled all the same.
+    /// Consumes one poll for a task that is about to be polled. Returns whether there was one.
+    ///
+    /// Polls are checked first, then cost; both are exhausted at 0. The first exhaustion of each
+    /// consumes nothing and is returned as an error: the task is to be cancelled. Later calls let
+    /// the task be polled anyway.
     pub fn begin_poll(&mut self, noticed: &mut Noticed) -> Result<bool, Exhausted> {
         let polls_out = self.poll_quota == 0 && !noticed.polls;
         let cost_out = self.cost_quota == Some(0) && !noticed.cost;
@@ -131,19 +133,19 @@ impl Budget {
         Err(exhausted)
     }
 
-    /// Takes `cost`, all of it or nothing.
+    /// Consumes `cost`, all of it or nothing.
     pub fn consume_cost(&mut self, cost: u64) -> Result<(), Exhausted> {
         let Some(left) = self.cost_quota else { return Ok(()) };
         self.cost_quota = Some(left.checked_sub(cost).ok_or(Exhausted::Cost)?);
         Ok(())
     }
 
-    /// Whether the deadline is still ahead; an instant equal to it is past it.
+    /// Checks that the deadline is in the future; at the deadline itself it has passed.
     pub fn check_deadline(&self, now: Time) -> Result<(), Exhausted> {
         ensure(self.deadline.is_none_or(|deadline| now < deadline), Exhausted::Deadline)
     }
 
-    /// When a wait of `timeout` begun now ends under this budget; fails if the deadline has passed.
+    /// Returns the end of a wait of `timeout` that begins now. Fails if the deadline has passed.
     pub fn wait_until(&self, now: Time, timeout: Duration) -> Result<Time, Exhausted> {
         self.check_deadline(now)?;
         let end = now + timeout;
@@ -151,7 +153,7 @@ impl Budget {
     }
 }
 
-/// The smaller of two limits where `None` is no limit.
+/// Returns the smaller limit, where `None` means no limit.
 pub(crate) fn tighter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     a.into_iter().chain(b).min()
 }
@@ -163,7 +165,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn polls_are_looked_at_before_cost_and_each_is_noticed_once() {
+    fn polls_are_checked_before_cost_and_each_is_reported_once() {
         let quotas =
             |polls, cost| Budget { poll_quota: polls, cost_quota: Some(cost), ..Budget::INFINITE };
         let three = |mut budget: Budget| {
@@ -174,7 +176,7 @@ mod tests {
         let polls = Err(Exhausted::Polls);
         let cost = Err(Exhausted::Cost);
         assert_eq!(three(quotas(5, 1)), ([Ok(true); 3], 2));
-        assert_eq!(three(quotas(5, 0)), ([cost, Ok(true), Ok(true)], 3), "no poll is taken for it");
+        assert_eq!(three(quotas(5, 0)), ([cost, Ok(true), Ok(true)], 3), "no poll is consumed");
         assert_eq!(three(quotas(1, 0)), ([cost, Ok(true), polls], 0));
         assert_eq!(three(quotas(1, 1)), ([Ok(true), polls, Ok(false)], 0));
         assert_eq!(three(quotas(0, 0)), ([polls, Ok(false), Ok(false)], 0));

@@ -1,22 +1,23 @@
-//! The completion cascade: task -> region -> parent, written once.
+//! The completion cascade: task -> region -> parent, implemented once for all hosts.
 //!
-//! Whatever ends, somebody above may now be able to go on: a region whose last child has ended
-//! finalizes, releases what it holds (timers, then permits and queues), accounts for leaks and
-//! closes; that may be the last child its parent waited for. A host brings the storage
-//! ([`RegionStore`]: arenas in the model, cells behind short locks in the runtime), the order of
-//! things is here.
+//! When a task or region ends, its parent may be able to proceed. When the last
+//! child of a region has ended, the region finalizes, releases its resources (timers, then permits
+//! and queues), accounts for leaks and closes. It may in turn be the last child of its parent. A
+//! host provides the storage ([`RegionStore`]: arenas in the model, cells behind short locks in the
+//! runtime); this module defines the order of the steps.
 
 use crate::region::{Duty, RegionState, RegionWord};
 
-/// Where regions live, and how their duties are performed.
+/// The storage of regions, and the implementation of their duties.
 pub trait RegionStore {
-    /// Names a region.
+    /// Identifies a region.
     type Region: Copy;
 
-    /// Runs `f` on the region's word, alone.
+    /// Runs `f` with exclusive access to the region's word.
     fn with_word<R>(&mut self, region: Self::Region, f: impl FnOnce(&mut RegionWord) -> R) -> R;
-    /// Has `event` happen to the region's word, and then takes its steps as far as nothing has to
-    /// be done for them: what has to be then. A store with locks needs only one for all of it.
+    /// Applies `event` to the region's word, and then takes all steps that need no action of the
+    /// host. Returns the first duty that does. A store with locks can override this to use one
+    /// critical section.
     fn advance(&mut self, region: Self::Region, event: impl FnOnce(&mut RegionWord)) -> Duty {
         self.with_word(region, event);
         loop {
@@ -32,21 +33,22 @@ pub trait RegionStore {
     }
     /// The region's state has changed.
     fn moved(&mut self, region: Self::Region, from: RegionState, to: RegionState);
-    /// Asks everything inside to stop: own tasks first, then child regions, in creation order.
+    /// Cancels everything inside: the region's tasks first, then child regions, in creation order.
     fn cancel_children(&mut self, region: Self::Region);
-    /// Starts the finalizer registered last.
+    /// Starts the finalizer that was registered last.
     fn start_finalizer(&mut self, region: Self::Region);
     /// Cancels the region's timers.
     fn cancel_timers(&mut self, region: Self::Region);
     /// Aborts the region's permits and drains its queues.
     fn release_channels(&mut self, region: Self::Region);
-    /// Turns each outstanding obligation into a leak, in id order, and reports them.
+    /// Turns each outstanding obligation into a leak, in id order, and reports the leaks.
     fn account_leaks(&mut self, region: Self::Region);
-    /// The region is Closed: outcome and waiters; answers the parent, which has one child less.
+    /// The region is Closed: publishes the outcome and wakes waiters. Returns the parent, which
+    /// now has one child less.
     fn closed(&mut self, region: Self::Region) -> Option<Self::Region>;
 }
 
-/// A task of `region` has completed.
+/// Handles the completion of a task of `region`.
 pub fn task_done<S: RegionStore>(store: &mut S, region: S::Region) {
     let duty = store.advance(region, RegionWord::task_done);
     go_on(store, region, duty);
@@ -57,7 +59,7 @@ pub fn settle<S: RegionStore>(store: &mut S, region: S::Region) {
     go_on(store, region, Duty::Moved);
 }
 
-/// Does what [`RegionStore::advance`] has answered, and whatever follows from that.
+/// Performs a duty returned by [`RegionStore::advance`], and all duties that follow from it.
 pub fn go_on<S: RegionStore>(store: &mut S, mut region: S::Region, mut duty: Duty) {
     while duty != Duty::Wait {
         let mut event: fn(&mut RegionWord) = |_| ();

@@ -1,36 +1,36 @@
-//! The one oracle behind every free choice.
+//! The oracle for all free choices.
 //!
-//! Whatever the laws leave open (a tie, where a steal scan starts, which virtual worker steps) is
-//! asked of a [`Choose`]. Production passes [`First`], which compiles away; exploration passes a
-//! random, systematic or replaying one. Nothing is asked when there are fewer than two choices.
+//! Choices that the laws leave open (a tie, the start of a steal scan, the virtual worker that
+//! steps) are made by a [`Choose`]. Production passes [`First`], which compiles away; exploration
+//! passes a random, systematic or replaying oracle. It is not called for fewer than two options.
 
 use crate::rng::DetRng;
 use alloc::vec::Vec;
 
-/// What is being chosen.
+/// A point of choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Point {
-    /// Which virtual worker takes the next step.
+    /// The virtual worker that takes the next step.
     Worker,
-    /// Which of several equal entries of this worker's local ready lane runs.
+    /// The entry to run among equals in this worker's local ready lane.
     ReadyTie(usize),
-    /// At which other worker this worker's steal scan starts.
+    /// The worker at which this worker's steal scan starts.
     StealStart(usize),
 }
 
 /// An oracle for free choices.
 pub trait Choose {
-    /// Picks one of `count` options: less than `count`. Called with `count >= 2` only.
+    /// Chooses one of `count` options and returns its index. Called only with `count >= 2`.
     fn choose(&mut self, point: Point, count: usize) -> usize;
 
-    /// Asks [`choose`](Choose::choose) only when there is a choice; an answer out of range counts
-    /// as the last option.
+    /// Calls [`choose`](Choose::choose) only if there is a choice. A result out of range means the
+    /// last option.
     fn pick(&mut self, point: Point, count: usize) -> usize {
         if count < 2 { 0 } else { self.choose(point, count).min(count - 1) }
     }
 }
 
-/// Always the first option: FIFO.
+/// Always chooses the first option: FIFO.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct First;
 
@@ -40,8 +40,8 @@ impl Choose for First {
     }
 }
 
-/// Every choice drawn from the seed: each worker has its own stream, and so has the choice of the
-/// worker itself.
+/// Chooses pseudo-randomly from a seed. Each worker has a separate stream, and so has the choice of
+/// the worker.
 ///
 /// ```
 /// use asx_kernel::choose::{Choose, Point, Seeded};
@@ -55,7 +55,7 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    /// The streams of `workers` workers under a seed.
+    /// Creates the streams of `workers` workers for a seed.
     pub fn new(seed: u64, workers: usize) -> Seeded {
         let workers = (0..workers as u64).map(|worker| DetRng::new(seed, worker)).collect();
         Seeded { workers, host: DetRng::new(seed, u64::MAX) }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn pick_asks_only_for_real_choices_and_clamps() {
+    fn pick_chooses_only_between_several_options_and_clamps() {
         let mut wild = Wild(0);
         assert_eq!((wild.pick(Point::Worker, 0), wild.pick(Point::Worker, 1), wild.0), (0, 0, 0));
         assert_eq!((wild.pick(Point::ReadyTie(0), 3), wild.0), (2, 1));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_draws_from_its_own_stream() {
+    fn each_worker_draws_from_a_separate_stream() {
         let mut oracle = Seeded::new(5, 3);
         let mut of = |point, worker| {
             let expected = (DetRng::new(5, worker).next_u64() % 1000) as usize;

@@ -1,10 +1,11 @@
 //! The digest: a 64-bit incremental hash. Its outputs are part of the trace format: they never
 //! change.
 //!
-//! One absorbed word `w` turns the state `s` into `mix64(rotl(s, 23) ^ w) + GOLDEN`; for a fixed
-//! word this is a bijection of the state and for a fixed state a bijection of the word, so that one
-//! changed word always shows. Byte strings are absorbed as their length followed by little-endian
-//! words, the last one padded with zeros. It is no defence against somebody who wants a collision.
+//! One absorbed word `w` turns the state `s` into `mix64(rotl(s, 23) ^ w) + GOLDEN`. For a fixed
+//! word this is a bijection of the state, and for a fixed state a bijection of the word, so a
+//! single changed word always changes the digest. Byte strings are absorbed as their length
+//! followed by little-endian words, the last one padded with zeros. The digest does not resist
+//! deliberate collisions.
 
 use crate::rng::{GOLDEN, mix64};
 
@@ -28,7 +29,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The empty digest.
+    /// Creates an empty digest.
     pub const fn new() -> Digest {
         Digest { state: GOLDEN }
     }
@@ -50,13 +51,13 @@ impl Digest {
         self
     }
 
-    /// The digest of what was absorbed so far.
+    /// Returns the digest of the absorbed data.
     pub const fn value(&self) -> u64 {
         mix64(self.state)
     }
 }
 
-/// The digest of a few words.
+/// Returns the digest of a few words.
 pub fn digest_words(words: &[u64]) -> u64 {
     let mut digest = Digest::new();
     for word in words {
@@ -79,7 +80,7 @@ mod tests {
     const FROZEN_BYTES: u64 = 16658922138005243078;
 
     #[test]
-    fn length_and_padding_are_told_apart() {
+    fn length_and_padding_are_distinguished() {
         let of = |b: &[u8]| Digest::new().bytes(b).value();
         assert_ne!(of(b"a"), of(b"a\0"));
         assert_ne!(of(b""), Digest::new().value());

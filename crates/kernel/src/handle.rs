@@ -6,13 +6,13 @@
 //! |  type tag  | state mask |      arena index      |   + generation: u64
 //! +------------+------------+-----------------------+
 //! ```
-//! The mask has one bit per state and is a snapshot for O(1) admission checks; the truth is in the
-//! slot. Equality ignores it.
+//! The mask has one bit per state. It is a snapshot for O(1) admission checks; the slot has the
+//! current state. Equality ignores the mask.
 
 use crate::arena::Key;
 
 named_enum! {
-    /// What a handle names.
+    /// The type of object that a handle names.
     pub enum Tag {
         /// A region.
         Region = 1,
@@ -52,28 +52,28 @@ impl Handle {
         Handle { word, generation: key.generation }
     }
 
-    /// A handle from its raw parts, as a foreign caller hands it back: nothing is checked.
+    /// Creates a handle from raw parts that a foreign caller passes in. Nothing is checked.
     pub const fn from_raw(word: u64, generation: u64) -> Handle {
         Handle { word, generation }
     }
 
-    /// The raw word.
+    /// Returns the raw word.
     pub const fn word(self) -> u64 {
         self.word
     }
 
-    /// The generation half.
+    /// Returns the generation.
     pub const fn generation(self) -> u64 {
         self.generation
     }
 
-    /// The type tag, if it is a known one.
+    /// Returns the type tag, or `None` if it is unknown.
     pub fn tag(self) -> Option<Tag> {
         let raw = (self.word >> 48) as u16;
         Tag::ALL.into_iter().find(|tag| *tag as u16 == raw)
     }
 
-    /// The state snapshot.
+    /// Returns the state snapshot.
     pub const fn mask(self) -> u16 {
         (self.word >> 32) as u16
     }
@@ -83,7 +83,7 @@ impl Handle {
         self.mask() & allowed != 0
     }
 
-    /// The arena key.
+    /// Returns the arena key.
     pub const fn key(self) -> Key {
         Key { generation: self.generation, index: self.word as u32 }
     }

@@ -1,4 +1,4 @@
-//! Typed ids: an arena [`Key`] that says what it names.
+//! Typed ids: an arena [`Key`] with the type of its object.
 
 use crate::arena::Key;
 use crate::handle::{Handle, Tag};
@@ -11,17 +11,17 @@ macro_rules! id {
         pub struct $name(pub Key);
 
         impl $name {
-            /// The creation ordinal: the id the journal shows.
+            /// Returns the creation ordinal, which is the id in the journal.
             pub const fn ordinal(self) -> u64 {
                 self.0.generation
             }
 
-            /// The opaque handle for this id, with a snapshot of the state mask.
+            /// Returns the opaque handle for this id, with a snapshot of the state mask.
             pub const fn handle(self, mask: u16) -> Handle {
                 Handle::new(Tag::$tag, mask, self.0)
             }
 
-            /// The id behind a handle, if the handle is of this type.
+            /// Returns the id of a handle, if the handle has this type.
             pub fn from_handle(handle: Handle) -> Option<Self> {
                 (handle.tag() == Some(Tag::$tag)).then(|| $name(handle.key()))
             }

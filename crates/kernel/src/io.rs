@@ -1,23 +1,23 @@
-//! What is said of sockets in a journal: words alone. The kernel has no law of them.
+//! The vocabulary of socket events in a journal. The kernel has no laws for sockets.
 
 named_enum! {
-    /// How a socket came to be.
+    /// The way a socket was opened.
     pub enum Opening {
         /// It listens for connections.
         Listen => "listen",
         /// It connects to a peer.
         Connect => "connect",
-        /// A listener took a connection.
+        /// It was accepted from a listener.
         Accept => "accept",
-        /// It takes and sends datagrams.
+        /// It receives and sends datagrams.
         Bind => "bind",
-        /// It was made elsewhere, or as one of a pair.
+        /// It was created elsewhere, or as one of a pair.
         Adopt => "adopt",
     }
 }
 
 named_enum! {
-    /// Which way bytes move. To accept is to read, to connect is to write.
+    /// A direction of transfer. Accepting counts as reading, connecting as writing.
     pub enum Way {
         /// From the peer.
         Read => "read",
@@ -29,67 +29,68 @@ named_enum! {
 }
 
 named_enum! {
-    /// What was done with a socket.
+    /// An operation on a socket.
     pub enum IoOp {
-        /// To make one that listens.
+        /// Open a listener.
         Listen => "listen",
-        /// To make one for datagrams.
+        /// Open a datagram socket.
         Bind => "bind",
-        /// To connect it to a peer.
+        /// Connect to a peer.
         Connect => "connect",
-        /// To take a connection.
+        /// Accept a connection.
         Accept => "accept",
-        /// To take bytes, or a datagram of its peer.
+        /// Read bytes, or a datagram of the peer.
         Read => "read",
-        /// To look at bytes, or a datagram, and leave them there.
+        /// Read bytes or a datagram without consuming them.
         Peek => "peek",
-        /// To give bytes, or a datagram to its peer.
+        /// Write bytes, or a datagram to the peer.
         Write => "write",
-        /// To take a datagram and where it comes from.
+        /// Receive a datagram and its source address.
         Receive => "receive",
-        /// To send a datagram somewhere.
+        /// Send a datagram to an address.
         Send => "send",
-        /// To end a direction.
+        /// Shut down a direction.
         Shutdown => "shutdown",
     }
 }
 
 named_enum! {
-    /// Why an operation on a socket failed. What an operating system tells more finely is `Other`.
+    /// The reason why an operation on a socket failed. Finer distinctions of an operating system
+    /// are `Other`.
     pub enum IoFailure {
-        /// Nobody listens there.
+        /// No socket listens at the address.
         ConnectionRefused => "connection_refused",
-        /// The peer has reset the connection.
+        /// The peer reset the connection.
         ConnectionReset => "connection_reset",
-        /// The connection was given up.
+        /// The connection was aborted.
         ConnectionAborted => "connection_aborted",
-        /// There is no connection.
+        /// The socket is not connected.
         NotConnected => "not_connected",
-        /// The direction to the peer is over.
+        /// The direction to the peer is closed.
         BrokenPipe => "broken_pipe",
-        /// Somebody else is there.
+        /// The address is in use.
         AddrInUse => "addr_in_use",
-        /// The address is not of this host.
+        /// The address does not belong to this host.
         AddrNotAvailable => "addr_not_available",
-        /// There is no such name.
+        /// The name does not exist.
         NotFound => "not_found",
-        /// It is forbidden.
+        /// The operation is not permitted.
         PermissionDenied => "permission_denied",
-        /// The peer does not answer.
+        /// The peer does not respond.
         TimedOut => "timed_out",
-        /// There is no way to the host.
+        /// The host is unreachable.
         HostUnreachable => "host_unreachable",
-        /// There is no way to the network.
+        /// The network is unreachable.
         NetworkUnreachable => "network_unreachable",
-        /// There is no memory for it.
+        /// Out of memory.
         OutOfMemory => "out_of_memory",
-        /// What was asked for makes no sense.
+        /// An argument is invalid.
         InvalidInput => "invalid_input",
-        /// What came makes no sense.
+        /// The received data is invalid.
         InvalidData => "invalid_data",
-        /// The host does not know how.
+        /// The host does not support the operation.
         Unsupported => "unsupported",
-        /// Anything else: a lack of descriptors, for example.
+        /// Any other reason, for example a lack of file descriptors.
         Other => "other",
     }
 }

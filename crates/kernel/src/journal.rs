@@ -1,8 +1,8 @@
-//! The journal: every semantic event in canonical order, with a digest that says "the same run".
+//! The journal: every semantic event in canonical order, with a digest that identifies the run.
 //!
-//! An event names the objects it is about by creation ordinal (the same on every host) and carries
-//! its kind's fields. [`EventKind::visit`] lists those fields once; printing, hashing and encoding
-//! all go through it. The digest covers every event ever recorded, whatever the ring still holds.
+//! An event names its objects by creation ordinal (the same on every host) and carries the fields
+//! of its kind. [`EventKind::visit`] lists those fields once; printing, hashing and encoding all
+//! use it. The digest covers every recorded event, including those that the ring has overwritten.
 
 use crate::cancel::{Kind, Phase};
 use crate::digest::Digest;
@@ -23,7 +23,7 @@ pub enum Field {
     Number(u64),
     /// A number that may be absent.
     Maybe(Option<u64>),
-    /// A yes or no.
+    /// A boolean.
     Flag(bool),
     /// A fixed word.
     Word(&'static str),
@@ -43,7 +43,7 @@ impl fmt::Display for Field {
 macro_rules! events {
     ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal
         { $($field:ident: $type:ty => $encode:expr),* $(,)? })*) => {
-        /// What happened.
+        /// The kind of an event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum EventKind {
             $($(#[doc = $doc])* $variant {
@@ -52,21 +52,21 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// The kind's name in files and on screen.
+            /// The name of the kind in files and messages.
             pub const fn name(&self) -> &'static str {
                 match self { $(EventKind::$variant { .. } => $name,)* }
             }
 
-            /// The kind's stable number in the canonical encoding.
+            /// The stable number of the kind in the canonical encoding.
             pub const fn code(&self) -> u64 {
                 match self { $(EventKind::$variant { .. } => $code,)* }
             }
 
-            /// Every kind's name, in code order.
+            /// The names of all kinds, in code order.
             pub const NAMES: &[&str] = &[$($name,)*];
 
-            /// Shows each field, in order.
-            #[allow(unused_variables, reason = "kinds without fields never show one")]
+            /// Calls `show` with each field, in order.
+            #[allow(unused_variables, reason = "kinds without fields do not call `show`")]
             pub fn visit(&self, mut show: impl FnMut(&'static str, Field)) {
                 match *self {
                     $(EventKind::$variant { $($field),* } => {
@@ -87,7 +87,7 @@ events! {
     RegionMoved = 2 "region_moved" {
         from: RegionState => Word(from.name()), to: RegionState => Word(to.name()),
     }
-    /// A region was asked to close with a reason; not the first time if `strengthened`.
+    /// A region was cancelled, or an earlier cancel was `strengthened`.
     RegionCancelled = 3 "region_cancelled" {
         kind: Kind => Word(kind.name()), strengthened: bool => Flag(strengthened),
     }
@@ -112,15 +112,15 @@ events! {
     }
     /// A task ended.
     TaskEnded = 13 "task_ended" { outcome: Severity => Word(outcome.name()) }
-    /// A task was completed by force; `polls` is how many its cleanup had run.
+    /// A task was aborted; its cleanup had run for this number of `polls`.
     CleanupOverrun = 14 "cleanup_overrun" { polls: u64 => Number(polls) }
-    /// An error came out of cleanup; the task still ends as it would have.
+    /// Cleanup returned an error; the task's outcome does not change.
     CleanupError = 15 "cleanup_error" {}
-    /// A wake for a task that is over or gone.
+    /// A wake for a task that has ended or was removed.
     StaleWake = 16 "stale_wake" {}
     /// A part of a task's budget ran out.
     BudgetExhausted = 17 "budget_exhausted" { kind: Kind => Word(kind.name()) }
-    /// The scheduler chose this task.
+    /// The scheduler dispatched this task.
     Decision = 18 "scheduler_step_decision" {
         worker: u64 => Number(worker), lane: Lane => Word(lane.name()),
         decision_seq: u64 => Number(decision_seq), decision_hash: u64 => Number(decision_hash),
@@ -152,27 +152,27 @@ events! {
     SendLeft = 53 "send_left" {}
     /// A message was committed.
     Sent = 54 "sent" { permit: Option<u64> => Maybe(permit) }
-    /// A commit found the receiver gone; nothing was queued.
+    /// A commit found the receiver closed; nothing was queued.
     SendRefused = 55 "send_refused" { permit: u64 => Number(permit) }
-    /// A reserved slot was given back.
+    /// A reserved slot was released.
     SendAborted = 56 "send_aborted" { permit: u64 => Number(permit) }
-    /// The oldest message made room for a new one.
+    /// The oldest message was evicted for a new one.
     Evicted = 57 "evicted" {}
-    /// A message was taken.
+    /// A message was received.
     Received = 58 "received" {}
-    /// The last sender is gone.
+    /// The last sender was closed.
     SendersGone = 59 "senders_gone" {}
-    /// The receiver is gone, with this many messages unread.
+    /// The receiver was closed, with this number of unread messages.
     ReceiverGone = 60 "receiver_gone" { dropped: u64 => Number(dropped) }
 
     /// A limit was reached; the operation changed nothing.
     ResourceExhausted = 70 "resource_exhausted" { what: &'static str => Word(what) }
-    /// Tasks may now see that the run is about to stop.
+    /// Tasks can observe that the run is about to stop.
     SoftStop = 71 "soft_stop" {}
-    /// A grace period is over: what still lives is completed by force.
+    /// A grace period has expired: remaining tasks are aborted.
     GraceExpired = 72 "grace_expired" {}
 
-    /// A socket was made; of a listener's connection, `of` is the listener.
+    /// A socket was opened. For an accepted connection, `of` is the listener.
     SocketOpened = 80 "socket_opened" {
         socket: u64 => Number(socket), how: Opening => Word(how.name()),
         of: Option<u64> => Maybe(of),
@@ -181,26 +181,26 @@ events! {
     IoWaiting = 81 "io_waiting" {
         socket: u64 => Number(socket), way: Way => Word(way.name()),
     }
-    /// An operation that waited was cancelled or dropped. It has moved nothing.
+    /// A waiting operation was cancelled or dropped. It has transferred nothing.
     IoLeft = 82 "io_left" { socket: u64 => Number(socket), way: Way => Word(way.name()) }
-    /// An operation succeeded, with so many bytes.
+    /// An operation succeeded and transferred this number of bytes.
     IoDone = 83 "io_done" {
         socket: u64 => Number(socket), op: IoOp => Word(op.name()), bytes: u64 => Number(bytes),
     }
-    /// An operation failed. One that did not make its socket has a number that none was opened by.
+    /// An operation failed. If opening a socket failed, its number is never used by another socket.
     IoFailed = 84 "io_failed" {
         socket: u64 => Number(socket), op: IoOp => Word(op.name()),
         error: IoFailure => Word(error.name()),
     }
-    /// A direction of a socket was ended, or both.
+    /// One or both directions of a socket were shut down.
     SocketEnded = 85 "socket_ended" {
         socket: u64 => Number(socket), way: Way => Word(way.name()),
     }
-    /// A socket was closed: nobody has it any more.
+    /// A socket was closed.
     SocketClosed = 86 "socket_closed" { socket: u64 => Number(socket) }
 }
 
-/// How many kinds are about sockets: the last ones.
+/// The number of kinds about sockets, which are the last ones.
 const SOCKET_KINDS: usize = 7;
 
 impl EventKind {
@@ -209,7 +209,7 @@ impl EventKind {
         Self::NAMES.split_at(Self::NAMES.len() - SOCKET_KINDS).0;
 }
 
-/// Whom an event is about, by creation ordinal.
+/// The objects that an event is about, by creation ordinal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The task.
@@ -223,7 +223,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Shows the four ids, absent ones too, in order.
+    /// Calls `show` with each of the four ids, including absent ones, in order.
     pub fn visit(&self, mut show: impl FnMut(&'static str, Option<u64>)) {
         show("task", self.task);
         show("region", self.region);
@@ -235,18 +235,18 @@ impl Subject {
 /// One entry of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Position in the canonical order, from 0.
+    /// The position in the canonical order, from 0.
     pub seq: u64,
-    /// Logical time.
+    /// The logical time.
     pub time: Time,
-    /// Whom it is about.
+    /// The objects that the event is about.
     pub subject: Subject,
-    /// What happened.
+    /// The kind, with its fields.
     pub kind: EventKind,
 }
 
 impl Event {
-    /// Absorbs the canonical encoding.
+    /// Adds the canonical encoding to a digest.
     pub fn absorb(&self, digest: &mut Digest) {
         digest.word(self.seq).word(self.time.as_nanos()).word(self.kind.code());
         self.subject.visit(|_, id| absorb_maybe(digest, id));
@@ -273,37 +273,37 @@ impl fmt::Display for Event {
     }
 }
 
-/// What happens when the journal's capacity is reached.
+/// The behaviour when the journal's capacity is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The oldest event makes room; [`Journal::lost`] counts.
+    /// The oldest event is overwritten; [`Journal::lost`] counts.
     Overwrite,
-    /// New work is refused (RESOURCE_EXHAUSTED); what already runs is counted as lost.
+    /// New work is refused (RESOURCE_EXHAUSTED); events of existing work are counted as lost.
     Refuse,
 }
 
-/// Records events: a bounded ring and an incremental digest.
+/// A recorder of events: a bounded ring and an incremental digest.
 ///
-/// To digest an event takes longer than to write it down. So it is digested when it leaves the
-/// ring, or when somebody asks; in order either way.
+/// Digesting an event takes longer than storing it. An event is therefore digested when it leaves
+/// the ring, or when the digest is requested; in order either way.
 #[derive(Clone, Debug)]
 pub struct Journal {
     events: VecDeque<Event>,
     capacity: usize,
     when_full: WhenFull,
-    /// The digest of all events before number `folded`.
+    /// The digest of all events with numbers below `folded`.
     digest: Digest,
     folded: u64,
     next_seq: u64,
     lost: u64,
-    /// It grows when its host makes room, and not by itself.
+    /// Whether the ring grows only when the host reserves room.
     fixed: bool,
-    /// Nothing is recorded.
+    /// Whether nothing is recorded.
     off: bool,
 }
 
 impl Journal {
-    /// A journal that retains up to `capacity` events.
+    /// Creates a journal that retains up to `capacity` events.
     pub const fn new(capacity: usize, when_full: WhenFull) -> Journal {
         Journal {
             events: VecDeque::new(),
@@ -318,13 +318,13 @@ impl Journal {
         }
     }
 
-    /// A journal that records nothing: what it would have said is not known, its digest neither.
+    /// Creates a journal that records nothing. Its digest is meaningless.
     pub fn off() -> Journal {
         Journal { off: true, ..Journal::new(0, WhenFull::Overwrite) }
     }
 
-    /// Makes room for this many more events, as far as the capacity goes; from the first call on
-    /// the journal does not grow by itself, and what finds no room is as beyond the capacity.
+    /// Reserves room for `more` events, up to the capacity. From the first call on the journal does
+    /// not grow by itself, and an event without room is treated as beyond the capacity.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         self.fixed = true;
         self.events.try_reserve(more.min(self.capacity.saturating_sub(self.events.len())))
@@ -353,7 +353,8 @@ impl Journal {
         self.events.push_back(event);
     }
 
-    /// The digest of every event recorded so far. Takes as long as events are retained.
+    /// Returns the digest of every event recorded so far. Takes time in proportion to the retained
+    /// events.
     pub fn digest(&self) -> u64 {
         let mut digest = self.digest.clone();
         let unfolded = self.events.iter().filter(|event| event.seq >= self.folded);
@@ -361,7 +362,7 @@ impl Journal {
         digest.value()
     }
 
-    /// Digests an event, all before it having been.
+    /// Digests an event after all events before it.
     fn fold(&mut self, event: &Event) {
         if event.seq >= self.folded {
             event.absorb(&mut self.digest);
@@ -369,7 +370,7 @@ impl Journal {
         }
     }
 
-    /// Digests what is retained, all of it before number `before`.
+    /// Digests all retained events, which have numbers below `before`.
     fn fold_retained(&mut self, before: u64) {
         if self.folded >= before {
             return;
@@ -385,21 +386,21 @@ impl Journal {
             self.when_full == WhenFull::Refuse && self.events.len() >= self.capacity;
         /// The retained events, oldest first.
         events(&self) -> impl ExactSizeIterator<Item = &Event> = self.events.iter();
-        /// Events for which there is room, before anything is allocated or overwritten; none are
-        /// wanted beyond the capacity.
+        /// The number of events that can be recorded before an allocation or an overwrite;
+        /// `usize::MAX` if the journal is off or at its capacity.
         room(&self) -> usize = match !self.is_off() && self.events.len() < self.capacity {
             true => self.events.capacity() - self.events.len(),
             false => usize::MAX,
         };
-        /// How many events were recorded.
+        /// The number of recorded events.
         recorded(&self) -> u64 = self.next_seq;
-        /// How many of them were not retained.
+        /// The number of recorded events that were not retained.
         lost(&self) -> u64 = self.lost;
         /// Whether nothing is recorded at all.
         is_off(&self) -> bool = cfg!(not(feature = "journal")) || self.off;
     }
 
-    /// Takes the retained events out; the digest stays.
+    /// Removes and returns the retained events; the digest is unchanged.
     pub fn take(&mut self) -> VecDeque<Event> {
         self.fold_retained(self.next_seq);
         core::mem::take(&mut self.events)
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_shown_in_order_absent_ones_too() {
+    fn subjects_are_visited_in_order_with_absent_ones() {
         let mut shown = Vec::new();
         let subject = Subject { region: Some(2), channel: Some(4), ..Subject::default() };
         subject.visit(|name, id| shown.push((name, id)));
@@ -428,7 +429,7 @@ mod tests {
         assert_eq!(shown, expected);
     }
     #[test]
-    fn a_journal_that_is_given_room_keeps_to_it_and_its_digest_does_not_tell() {
+    fn a_journal_with_reserved_room_does_not_grow_and_keeps_its_digest() {
         let mut free = Journal::new(1000, WhenFull::Overwrite);
         let mut fixed = free.clone();
         fixed.try_reserve(4).unwrap();

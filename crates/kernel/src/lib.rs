@@ -1,8 +1,8 @@
 //! The laws of asx, as pure code.
 //!
-//! The kernel decides *whether* and *which*: legality of a transition, the outcome, who is woken,
-//! which lane goes first. A host decides *where* and *when*: memory, locks, threads, clock,
-//! randomness. Nothing here reads a clock, allocates an id from a global, or calls back.
+//! The kernel decides *whether* and *which*: the legality of a transition, the outcome, the task to
+//! wake, the lane to dispatch from. A host decides *where* and *when*: memory, locks, threads,
+//! clock, randomness. Nothing here reads a clock, allocates an id from a global, or calls back.
 //!
 //! Three kinds of module:
 //!
@@ -20,14 +20,14 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-/// What the contract that this code follows is called.
+/// The name of the contract that this crate implements.
 pub const CONTRACT_ID: &str = "asx-semantics";
 
-/// Its version: another number is another meaning of some run.
+/// The version of the contract. Another version gives some run another meaning.
 pub const CONTRACT_VERSION: u32 = 1;
 
-/// Both, as traces and parity records have them. A trace of another contract is refused with
-/// [`TraceVersion`](status::Status::TraceVersion).
+/// The contract's name and version, as written in traces and parity records. A trace of another
+/// contract is refused with [`TraceVersion`](status::Status::TraceVersion).
 pub const CONTRACT: &str = "asx-semantics-1";
 
 #[macro_use]
@@ -63,7 +63,7 @@ pub mod world;
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_contract_is_its_id_and_its_version() {
+    fn the_contract_combines_its_id_and_version() {
         let both = std::format!("{}-{}", super::CONTRACT_ID, super::CONTRACT_VERSION);
         assert_eq!(super::CONTRACT, both);
     }

@@ -1,7 +1,7 @@
-//! Tables written once: enums whose values have names, errors with code and text, getters.
+//! Macros: enums with names, errors with codes and messages, getters, settings.
 
-/// An enum of plain values with `ALL`, `name`, `mask` and `from_name`. A value is named as it is
-/// declared unless another name is given with `=>`.
+/// Declares an enum of plain values with `ALL`, `name`, `mask` and `from_name`. The name of a value
+/// is its identifier, unless another name is given with `=>`.
 macro_rules! named_enum {
     (
         $(#[$attribute:meta])*
@@ -17,20 +17,20 @@ macro_rules! named_enum {
         }
 
         impl $type {
-            /// All values, as declared.
+            /// All values, in declaration order.
             pub const ALL: [Self; [$(Self::$variant),*].len()] = [$(Self::$variant),*];
 
-            /// The name shown in journals, files and messages.
+            /// The name in journals, files and messages.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => named_enum!(@name $variant $($name)?),)* }
             }
 
-            /// The bit that stands for the value in a mask.
+            /// The bit of the value in a mask.
             pub const fn mask(self) -> u16 {
                 1 << self as u16
             }
 
-            /// The value with exactly this name.
+            /// Returns the value with exactly this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.name() == name)
             }
@@ -40,8 +40,8 @@ macro_rules! named_enum {
     (@name $variant:ident $name:literal) => { $name };
 }
 
-/// Makes each type an error: one row for each of its patterns, with the registry code and, where
-/// it says more than the registry's sentence, the text.
+/// Implements errors: one row for each pattern, with the registry code and, where it is more
+/// specific than the registry's sentence, the message.
 macro_rules! errors {
     ($($type:ident$(<$param:ident>)? {
         $($case:pat => $status:expr $(, $text:literal $(, $arg:expr)*)?;)*
@@ -67,15 +67,15 @@ macro_rules! errors {
     (@text $f:ident, $status:expr, $($text:tt)+) => { write!($f, $($text)+) };
 }
 
-/// Methods of one expression that only look, for structures that have many of them.
+/// Declares getters of one expression each.
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident(&$self:ident) -> $type:ty = $value:expr;)*) => {
         $($(#[$doc])* pub fn $name(&$self) -> $type { $value })*
     };
 }
 
-/// An error that hands back what was refused: its cases, each with its registry code. Its debug
-/// form leaves the value out, so that it is an error whatever the value is.
+/// Declares an error that returns the refused value: its cases, each with its registry code. The
+/// debug form omits the value, so that the type is an error for any value.
 macro_rules! refusals {
     ($(#[$attribute:meta])* pub enum $type:ident {
         $($(#[$doc:meta])* $case:ident => $status:expr,)*
@@ -87,7 +87,7 @@ macro_rules! refusals {
         }
 
         impl<T> $type<T> {
-            /// What was refused.
+            /// Returns the refused value.
             pub fn into_inner(self) -> T {
                 match self { $($type::$case(value))|* => value }
             }
@@ -104,7 +104,7 @@ macro_rules! refusals {
     };
 }
 
-/// A structure of settings, the default beside each.
+/// Declares a structure of settings with their default values.
 macro_rules! settings {
     ($(#[$attribute:meta])* pub struct $type:ident {
         $($(#[$doc:meta])* $field:ident: $of:ty = $default:expr,)*
@@ -123,7 +123,7 @@ macro_rules! settings {
     };
 }
 
-/// Answers with what is wrong unless the condition holds.
+/// Returns the error `otherwise` unless the condition holds.
 pub(crate) fn ensure<E>(holds: bool, otherwise: E) -> Result<(), E> {
     if holds { Ok(()) } else { Err(otherwise) }
 }

@@ -1,23 +1,23 @@
-//! Obligations: something promised that must be committed or aborted, and is reported if neither.
+//! Obligations: promises that must be committed or aborted, and are reported otherwise.
 //!
 //! ```text
 //!              +--> Committed
 //!  Reserved ---+--> Aborted
 //!              +--> Leaked     (the region closed first, or a tracked permit was dropped)
 //! ```
-//! A second resolution is an error, on purpose.
+//! A second resolution is deliberately an error.
 
 use crate::session::Resolution;
 use crate::status::Status;
 
 named_enum! {
-    /// Where an obligation stands.
+    /// The state of an obligation.
     pub enum ObligationState {
-        /// Promised.
+        /// Outstanding.
         Reserved = 0,
-        /// Kept.
+        /// Fulfilled.
         Committed = 1,
-        /// Given up.
+        /// Withdrawn.
         Aborted = 2,
         /// Never resolved.
         Leaked = 3,
@@ -25,7 +25,7 @@ named_enum! {
 }
 
 impl ObligationState {
-    /// Whether the raw step `self -> to` exists; if not, which answer it gets.
+    /// Checks that the transition `self -> to` exists, and otherwise returns the status to report.
     pub const fn check(self, to: ObligationState) -> Result<(), Status> {
         use ObligationState::*;
         match (self, to) {

@@ -1,21 +1,22 @@
-//! How things end, and how ends combine.
+//! Outcomes of tasks and regions, and their combination.
 //!
 //! Severity is a lattice, `Ok < Err < Cancelled < Panicked`. Joining two outcomes keeps the more
-//! severe, on equal severity the left one. That holds for two cancels as well: strengthening
-//! ([`Reason::strengthen`]) is for the reasons of one task or one region, not for joins.
+//! severe one, and the left one on equal severity. This holds for two cancels as well:
+//! strengthening ([`Reason::strengthen`]) applies to the reasons of one task or one region, not to
+//! joins.
 
 use crate::cancel::Reason;
 use alloc::sync::Arc;
 
 named_enum! {
-    /// How bad an outcome is.
+    /// The severity of an outcome.
     #[derive(PartialOrd, Ord)]
     pub enum Severity {
         /// A value.
         Ok = 0,
         /// An error.
         Err = 1,
-        /// Stopped by request.
+        /// Cancelled.
         Cancelled = 2,
         /// A panic, caught at the task's boundary.
         Panicked = 3,
@@ -23,7 +24,7 @@ named_enum! {
 }
 
 impl Severity {
-    /// The more severe of both.
+    /// Returns the more severe one.
     #[must_use]
     #[inline]
     pub fn join(self, other: Severity) -> Severity {
@@ -31,18 +32,18 @@ impl Severity {
     }
 }
 
-/// Why there is no value.
+/// The reason why a task has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoValue<E> {
     /// The task's own error.
     Err(E),
-    /// It was asked to stop, saw it and stopped.
+    /// The task observed its cancellation.
     Cancelled(Reason),
-    /// It panicked, with this message.
+    /// The task panicked, with this message.
     Panicked(Arc<str>),
 }
 
-/// A value, or why there is none. An alias of `Result`, so that `?` works.
+/// A value, or the reason why there is none. An alias of `Result`, so that `?` works.
 pub type Outcome<T, E> = Result<T, NoValue<E>>;
 
 /// The lattice on [`Outcome`].
@@ -56,10 +57,10 @@ pub type Outcome<T, E> = Result<T, NoValue<E>>;
 /// assert_eq!(a.severity(), Severity::Err);
 /// ```
 pub trait Lattice: Sized {
-    /// How bad it is.
+    /// Returns the severity.
     fn severity(&self) -> Severity;
 
-    /// The more severe of both; see the module's text for ties.
+    /// Returns the more severe outcome; see the module's text for ties.
     #[must_use]
     fn join(self, right: Self) -> Self;
 }
@@ -79,9 +80,9 @@ impl<T, E> Lattice for Outcome<T, E> {
     }
 }
 
-/// The fold of children's outcomes in creation order, computed as they end, in any order.
+/// The fold of the children's outcomes in creation order, computed in the order in which they end.
 ///
-/// It keeps one outcome, so that a region with a million children costs no more than one with two.
+/// It keeps a single outcome, so its size does not depend on the number of children.
 #[derive(Clone, Debug)]
 pub struct Fold<T, E> {
     best: Option<(u64, Outcome<T, E>)>,
@@ -94,7 +95,7 @@ impl<T, E> Default for Fold<T, E> {
 }
 
 impl<T, E> Fold<T, E> {
-    /// Adds the outcome of the child created as number `order`.
+    /// Adds the outcome of the child with the creation number `order`.
     pub fn add(&mut self, order: u64, outcome: Outcome<T, E>) {
         let severity = outcome.severity();
         let replaces = self.best.as_ref().is_none_or(|(kept_order, kept)| {
@@ -106,9 +107,9 @@ impl<T, E> Fold<T, E> {
     }
 
     getters! {
-        /// The fold so far; nothing if no child ended.
+        /// The fold so far; `None` if no child has ended.
         outcome(&self) -> Option<&Outcome<T, E>> = self.best.as_ref().map(|(_, outcome)| outcome);
-        /// The severity of the fold; a region without children is `Ok`.
+        /// The severity of the fold; `Ok` for a region without children.
         severity(&self) -> Severity = self.outcome().map_or(Severity::Ok, Lattice::severity);
     }
 }

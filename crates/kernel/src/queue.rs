@@ -1,16 +1,15 @@
-//! What waits for a time, by (deadline, insertion sequence): a 4-ary heap that can remove from the
-//! middle.
+//! A priority queue of timed entries by (deadline, insertion sequence): an indexed 4-ary heap.
 //!
-//! Keys are kept in the heap itself, so that comparing follows no pointer. The owner of the entries
-//! is told of each move (entry, position) and keeps the position with the entry, so that any entry
-//! can be taken out in O(log n).
+//! Keys are stored in the heap itself, so comparisons follow no pointers. The owner of the entries
+//! is notified of each move (entry, position) and stores the position, so that any entry can be
+//! removed in O(log n).
 
 use crate::named::ensure;
 use alloc::vec::Vec;
 
 const ARITY: usize = 4;
 
-/// An entry and what orders it.
+/// An entry and its sort key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
     pub(crate) deadline: u64,
@@ -19,14 +18,14 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Both parts of the order as one number, which compares without branching.
+    /// Returns the key as one number, which compares without branches.
     pub(crate) fn key(&self) -> u128 {
         (self.deadline as u128) << 64 | self.seq as u128
     }
 }
 
-/// Orders nodes; where every byte counts (in a page it is sent to somebody) by a method that takes
-/// few.
+/// Sorts nodes. Where code size matters (in a web page, or without the feature `trees`) it uses a
+/// compact algorithm.
 pub(crate) fn sort(nodes: &mut [Node]) {
     if cfg!(target_family = "wasm") || cfg!(not(feature = "trees")) {
         sort_small(nodes);
@@ -35,7 +34,7 @@ pub(crate) fn sort(nodes: &mut [Node]) {
     }
 }
 
-/// Shell's method.
+/// Shellsort.
 fn sort_small(nodes: &mut [Node]) {
     let mut gap = nodes.len();
     while gap > 1 {
@@ -59,7 +58,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// The earliest.
+    /// Returns the earliest node.
     pub(crate) fn first(&self) -> Option<Node> {
         self.nodes.first().copied()
     }
@@ -69,15 +68,15 @@ impl Queue {
         self.rise(self.nodes.len() - 1, node, moved);
     }
 
-    /// Takes out the node at a position.
+    /// Removes the node at a position.
     pub(crate) fn remove(&mut self, position: u32, mut moved: impl FnMut(u32, u32)) {
         let Some(last) = self.nodes.pop() else { return };
         let mut hole = position as usize;
         if hole >= self.nodes.len() {
             return;
         }
-        // The last node fills the hole. It mostly belongs near the leaves, so the hole goes all the
-        // way down and the node rises from there, above the old hole if need be.
+        // The last node fills the hole. It usually belongs near the leaves, so the hole sinks to
+        // the bottom first and the node rises from there, above the old hole if necessary.
         let least = |nodes: &[Node], start: usize| {
             (start..nodes.len().min(start + ARITY)).min_by_key(|child| nodes[*child].key())
         };
@@ -88,7 +87,7 @@ impl Queue {
         self.rise(hole, last, moved);
     }
 
-    /// Checks the order, and that each entry `stands` (entry, position) where its owner thinks.
+    /// Checks the order, and with `stands` that each (entry, position) agrees with its owner.
     pub(crate) fn check(&self, stands: impl Fn(u32, u32) -> bool) -> Result<(), &'static str> {
         for (position, node) in self.nodes.iter().enumerate() {
             let above = position.checked_sub(1).map(|below| self.nodes[below / ARITY].key());
@@ -123,7 +122,7 @@ mod tests {
     use std::vec;
 
     #[test]
-    fn both_ways_to_sort_give_the_same_order() {
+    fn both_sort_algorithms_give_the_same_order() {
         let mut rng = DetRng::new(5, 0);
         for len in (0..60).chain([111, 1000, 4097]) {
             let node = |at| Node { deadline: rng.next_u64() % 50, seq: rng.next_u64(), at };
@@ -137,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A queue and where each of its entries stands.
+    /// Returns a queue and the position of each of its entries.
     fn filled(deadlines: &[u64]) -> (Queue, Vec<u32>) {
         let mut places = vec![77; deadlines.len()];
         let mut queue = Queue::default();
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn any_entry_can_be_taken_out_of_a_heap_of_any_shape() {
+    fn any_entry_can_be_removed_from_a_heap_of_any_shape() {
         let mut rng = DetRng::new(1, 0);
         for len in 1..40 {
             let deadlines: Vec<u64> = (0..len).map(|_| rng.next_u64() % 12).collect();
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn check_names_what_is_broken() {
+    fn check_reports_the_broken_rule() {
         let (mut queue, mut places) = filled(&[1, 2, 3]);
         places[2] = 1;
         assert_eq!(check(&queue, &places), Err("a heap position is wrong"));

@@ -1,10 +1,10 @@
-//! Is everything over? The check, with a diagnosis that names each thing still alive.
+//! The quiescence check, which counts everything that is still alive.
 
 use crate::named::ensure;
 use crate::status::Status;
 use alloc::vec::Vec;
 
-/// What is still alive, by the five questions a quiescence check asks.
+/// The objects that are still alive, by the five criteria of quiescence.
 ///
 /// ```
 /// use asx_kernel::quiescence::Census;
@@ -28,7 +28,7 @@ pub struct Census {
     pub channels: usize,
 }
 
-/// Why a run is not quiescent: never empty, in the order of the check.
+/// The reasons why a run is not quiescent: never empty, in the order of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotQuiescent {
     failures: Vec<(Status, usize)>,
@@ -40,13 +40,13 @@ impl NotQuiescent {
         first(&self) -> Status = self.failures[0].0;
         /// Every failure in order.
         all(&self) -> Vec<Status> = self.failures.iter().map(|(status, _)| *status).collect();
-        /// Every failure with how many things it is about.
+        /// Every failure with the number of objects.
         counts(&self) -> &[(Status, usize)] = &self.failures;
     }
 }
 
 impl Census {
-    /// Quiescent, or everything that stands in the way.
+    /// Succeeds if the run is quiescent, and otherwise returns all objects that prevent it.
     pub fn check(&self) -> Result<(), NotQuiescent> {
         let failures: Vec<_> = [
             (Status::TasksStillActive, self.tasks),

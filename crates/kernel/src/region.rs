@@ -5,32 +5,32 @@
 //!                     |               |
 //!                     +---------------+   (straight, when no child lives)
 //! ```
-//! [`RegionWord`] counts what lives inside and answers, step by step, what a host has to do next
-//! ([`Duty`]). Each duty is handed out exactly once, so that several threads may ask.
+//! [`RegionWord`] counts the live contents and returns, step by step, the host's next [`Duty`].
+//! Each duty is returned exactly once, so several threads may ask.
 
 use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
-    /// Where a region stands.
+    /// The state of a region.
     #[derive(Default, PartialOrd, Ord)]
     pub enum RegionState {
         /// Admits work.
         #[default]
         Open = 0,
-        /// Admits nothing new; what is inside goes on.
+        /// Admits nothing new; the contents continue.
         Closing = 1,
-        /// Everything inside was asked to stop and has not all ended.
+        /// All contents are cancelled and have not all ended.
         Draining = 2,
-        /// Nothing lives inside; finalizers run, then what is left is released.
+        /// The contents have ended; finalizers run, then the remaining resources are released.
         Finalizing = 3,
-        /// Over.
+        /// Closed.
         Closed = 4,
     }
 }
 
 impl RegionState {
-    /// Whether the raw step `self -> to` exists, whatever lives inside.
+    /// Checks that the transition `self -> to` exists, regardless of the contents.
     pub const fn check(self, to: RegionState) -> Result<(), Status> {
         use RegionState::*;
         match (self, to) {
@@ -42,7 +42,8 @@ impl RegionState {
         }
     }
 
-    /// Whether `operation` is admitted in this state; if not, which answer it gets.
+    /// Checks that `operation` is admitted in this state, and otherwise returns the status to
+    /// report.
     pub const fn admit(self, operation: Operation) -> Result<(), Status> {
         use RegionState::*;
         match (operation, self) {
@@ -61,7 +62,7 @@ impl RegionState {
 }
 
 named_enum! {
-    /// What somebody wants to do in a region.
+    /// An operation that needs admission by a region.
     pub enum Operation {
         /// Spawn a task, open a child region, reserve an obligation, create a region-scoped
         /// channel.
@@ -80,33 +81,33 @@ named_enum! {
         Resolve,
         /// Use the region's storage.
         UseStorage,
-        /// Look at the state.
+        /// Query the state.
         Query,
     }
 }
 
-/// What the host has to do next for a closing region.
+/// The host's next action for a closing region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     /// Nothing until something inside changes.
     Wait,
     /// The state changed; nothing else to do for this step.
     Moved,
-    /// The state changed to Draining: ask everything inside to stop.
+    /// The state changed to Draining: cancel everything inside.
     CancelChildren,
     /// Start the finalizer registered last; it already counts as a live task.
     StartFinalizer,
-    /// Cancel the region's timers, then abort its permits and drain its queues, then say
+    /// Cancel the region's timers, then abort its permits and drain its queues, then call
     /// [`released`](RegionWord::released).
     Release,
-    /// Turn outstanding obligations into leaks, then say
+    /// Turn outstanding obligations into leaks, then call
     /// [`leaks_accounted`](RegionWord::leaks_accounted).
     AccountLeaks,
-    /// The region is Closed: reclaim it, tell those who wait for it, tell its parent.
+    /// The region is Closed: reclaim it, wake its waiters, notify its parent.
     Closed,
 }
 
-/// How far the last phase of closing has come.
+/// The progress of the last phase of closing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -116,7 +117,7 @@ enum Stage {
     Leaking,
 }
 
-/// A region's state and the counts its law needs.
+/// A region's state and the counts that its law needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionWord {
     state: RegionState,
@@ -140,12 +141,12 @@ impl RegionWord {
         outstanding(&self) -> u32 = self.obligations;
         /// Finalizers registered and not yet started.
         finalizers(&self) -> u32 = self.finalizers;
-        /// Whether its author has reached the end of the scope.
+        /// Whether the body of the scope has ended.
         is_ending(&self) -> bool = self.ending;
     }
 
-    /// A task was admitted. One admitted while finalizing may hold things again, so that the
-    /// release starts over after it.
+    /// A task was admitted. A task that is admitted while finalizing may acquire resources again,
+    /// so the release starts over after it.
     pub fn task_added(&mut self) {
         self.tasks += 1;
         self.stage = Stage::Finalizers;
@@ -181,13 +182,13 @@ impl RegionWord {
         self.obligations = self.obligations.saturating_sub(1);
     }
 
-    /// The scope's author is done: close as soon as nothing lives inside. Not a cancel: the region
-    /// stays Open, and its children may still spawn, until then.
+    /// The body of the scope has ended: close when nothing lives inside. This is not a cancel:
+    /// until then the region stays Open, and its children may still spawn.
     pub fn end(&mut self) {
         self.ending = true;
     }
 
-    /// Ends admission and begins the close; false if it has begun already.
+    /// Ends admission and begins the close. Returns false if it has begun before.
     pub fn close(&mut self) -> bool {
         let first = self.state == RegionState::Open;
         if first {
@@ -196,7 +197,7 @@ impl RegionWord {
         first
     }
 
-    /// What a raw, explicit step would answer now. Nothing changes.
+    /// Returns the result that an explicit transition would have now. Nothing changes.
     pub fn check(&self, to: RegionState) -> Result<(), Status> {
         self.state.check(to)?;
         let closed = to == RegionState::Closed;
@@ -206,7 +207,7 @@ impl RegionWord {
         ensure(!closed || self.obligations == 0, Status::UnresolvedObligations)
     }
 
-    /// Takes the next step of the close that is possible now.
+    /// Takes the next possible step of the close.
     #[inline]
     pub fn advance(&mut self) -> Duty {
         use RegionState::*;
@@ -257,7 +258,7 @@ impl RegionWord {
         }
     }
 
-    /// The host has performed [`Duty::AccountLeaks`]: nothing is outstanding any more.
+    /// The host has performed [`Duty::AccountLeaks`]: no obligations are outstanding.
     pub fn leaks_accounted(&mut self) {
         if self.stage == Stage::Leaking {
             self.obligations = 0;
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_up_and_down_by_one_and_stop_at_zero() {
+    fn counts_change_by_one_and_stop_at_zero() {
         let mut word = RegionWord::default();
         let counts =
             |w: &RegionWord| (w.live_tasks(), w.open_children(), w.finalizers(), w.outstanding());
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_duty_is_handed_out_once_and_waits_for_its_report() {
+    fn each_duty_is_returned_once_and_waits_for_its_report() {
         let mut word = RegionWord::default();
         word.finalizer_added();
         word.obligation_added();
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_alone_or_a_child_alone_keeps_a_region_from_finalizing() {
+    fn a_task_or_a_child_alone_prevents_finalizing() {
         type Change = fn(&mut RegionWord);
         let keep: [(Change, Change); 2] = [
             (RegionWord::task_added, RegionWord::task_done),

@@ -1,10 +1,12 @@
 //! The deterministic random generator. Its outputs are part of the trace format: they never
 //! change.
 //!
-//! `DetRng` is SplitMix64: the state advances by a fixed odd constant and is finalised by
-//! [`mix64`].
-//! A worker's stream starts from `mix64(seed) ^ mix64(worker + GOLDEN)`, so that streams of one
-//! seed are unrelated and worker 0 of seed 0 is not the all-zero stream.
+//! `DetRng` is SplitMix64 [Steele, Lea and Flood 2014]: the state advances by a fixed odd constant
+//! and is finalised by [`mix64`]. A worker's stream starts from
+//! `mix64(seed) ^ mix64(worker + GOLDEN)`, so that streams of one seed are unrelated and worker 0
+//! of seed 0 is not the all-zero stream.
+//!
+//! [Steele, Lea and Flood 2014]: https://doi.org/10.1145/2660193.2660195
 
 /// 2^64 / phi, odd: the SplitMix64 increment.
 pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -29,18 +31,18 @@ pub struct DetRng {
 }
 
 impl DetRng {
-    /// The stream of one worker under a seed.
+    /// Creates the stream of one worker for a seed.
     pub const fn new(seed: u64, worker: u64) -> DetRng {
         DetRng { state: mix64(seed) ^ mix64(worker.wrapping_add(GOLDEN)) }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix64(self.state)
     }
 
-    /// `next_u64() % count`. Draws nothing and answers 0 when there are fewer than two choices.
+    /// Returns `next_u64() % count`, or 0 without drawing if there are fewer than two choices.
     pub fn below(&mut self, count: usize) -> usize {
         if count < 2 { 0 } else { (self.next_u64() % count as u64) as usize }
     }

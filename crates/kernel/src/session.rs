@@ -1,34 +1,34 @@
 //! The law of a permit: it is resolved exactly once.
 //!
-//! The channel counts reserved slots but cannot tell one permit from another; whoever hands
-//! permits out keeps a [`PermitState`] for each and asks it before touching the channel. A plain
-//! permit may be dropped: that aborts it. A tracked one is an obligation: sending commits it,
-//! aborting aborts it, each with a proof; dropping it leaks it, at that moment.
+//! The channel counts reserved slots but cannot distinguish permits. The owner of the permits
+//! therefore keeps a [`PermitState`] for each and consults it before changing the channel. Dropping
+//! a plain permit aborts it. A tracked permit is an obligation: sending commits it and aborting
+//! aborts it, each with a proof; dropping it leaks it immediately.
 
 use crate::status::Status;
 
-/// What a tracked permit dropped by user code panics with.
+/// The panic message when user code drops a tracked permit.
 pub const LEAK_MESSAGE: &str = "OBLIGATION TOKEN LEAKED: SendPermit";
 
-/// Where a permit is in its life.
+/// The state of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermitState {
     /// It holds a slot.
     Live,
     /// Its slot was filled.
     Sent,
-    /// Its slot was given back.
+    /// Its slot was released.
     Aborted,
-    /// It was tracked and dropped; its slot was given back.
+    /// It was tracked and dropped; its slot was released.
     Leaked,
 }
 
-/// What happens to a permit.
+/// An event of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermitEvent {
-    /// Its holder sends.
+    /// The holder sends.
     Send,
-    /// Its holder gives it back.
+    /// The holder aborts.
     Abort,
     /// A plain permit is dropped.
     Drop,
@@ -36,57 +36,57 @@ pub enum PermitEvent {
     DropTracked(DropContext),
 }
 
-/// Who drops a tracked permit.
+/// The context in which a tracked permit is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropContext {
-    /// User code, in the ordinary course.
+    /// User code.
     User,
-    /// A panic that is unwinding already.
+    /// The unwinding of a panic.
     Unwinding,
-    /// The runtime, dropping a future it completes by force.
+    /// The runtime, which drops the future of an aborted task.
     ForceCompleted,
 }
 
-/// How a permit's obligation ends.
+/// The way in which a permit's obligation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resolution {
-    /// Its duty was done.
+    /// It was fulfilled.
     Commit,
-    /// Its duty was called off.
+    /// It was withdrawn.
     Abort,
     /// It was lost.
     Leak,
 }
 
-/// Proof that a permit was sent; only this law makes one.
+/// Proof that a permit was sent; only this law creates one.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub struct CommittedProof(());
 
-/// Proof that a permit was given back; only this law makes one.
+/// Proof that a permit was aborted; only this law creates one.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub struct AbortedProof(());
 
-/// What the host does about a resolved permit.
+/// The host's action for a resolved permit.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub enum PermitEffect {
-    /// Fill the slot. Committed even if the receiver turns out to be gone: the holder's duty is
-    /// to send, not to be heard.
+    /// Fill the slot. The permit is committed even if the receiver turns out to be closed: the
+    /// obligation is to send, not to be received.
     Fill(CommittedProof),
-    /// Give the slot back.
+    /// Release the slot.
     Free(AbortedProof),
-    /// Give the slot back, record the leak.
+    /// Release the slot and record the leak.
     Leak {
-        /// Then panic with [`LEAK_MESSAGE`]; never while unwinding or in the runtime's own hands.
+        /// Whether to panic with [`LEAK_MESSAGE`] then; never while unwinding or in the runtime.
         panics: bool,
     },
 }
 
 impl PermitState {
-    /// Resolves a live permit; a second resolution is refused with the code of the first, and
-    /// nothing changes. A guard whose drop finds its permit resolved has nothing left to do.
+    /// Resolves a live permit. A second resolution is refused with the status of the first and
+    /// changes nothing. Dropping the guard of a resolved permit does nothing.
     pub fn resolve(self, event: PermitEvent) -> Result<(PermitState, PermitEffect), Status> {
         use PermitState::*;
         match (self, event) {
@@ -117,7 +117,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_live_permit_takes_any_event_and_frees_or_fills_its_slot() {
+    fn a_live_permit_accepts_any_event_and_frees_or_fills_its_slot() {
         let free = || PermitEffect::Free(AbortedProof(()));
         let expected = [
             (PermitState::Sent, PermitEffect::Fill(CommittedProof(()))),

@@ -1,9 +1,9 @@
-//! Ordered sets and maps: trees, or sorted vectors where code must be small.
+//! Ordered sets and maps: B-trees, or sorted vectors where code size matters.
 //!
-//! A tree is some kilobytes of code for every type of key. With few entries a sorted vector does
-//! the same in a few hundred bytes: it is searched by halving, and what lies behind an entry moves
-//! when one is put in or taken out. Both have the same order and the same methods, so that a world
-//! does the same with either. A vector that becomes empty gives its memory back, as a tree does.
+//! A B-tree takes some kilobytes of code for each type of key. With few entries a sorted vector
+//! does the same in a few hundred bytes: lookups use binary search, and insertions and removals
+//! move the entries behind. Both have the same order and the same methods, so a world behaves the
+//! same with either. A vector that becomes empty frees its memory, as a tree does.
 
 use alloc::collections::VecDeque;
 #[cfg(feature = "trees")]
@@ -11,12 +11,12 @@ pub use alloc::collections::{BTreeMap as Map, BTreeSet as Set};
 #[cfg(not(feature = "trees"))]
 pub use vectors::{Map, Set};
 
-/// Takes an entry out of the middle of a queue, which keeps its order.
+/// Removes the entry at index `at` of a queue and keeps the order.
 pub fn take_at<T>(queue: &mut VecDeque<T>, at: usize) -> Option<T> {
     if cfg!(feature = "trees") { queue.remove(at) } else { take_turning(queue, at) }
 }
 
-/// The same in a few bytes: every entry goes once from the front to the back.
+/// The same in little code: rotates the whole queue once.
 fn take_turning<T>(queue: &mut VecDeque<T>, at: usize) -> Option<T> {
     let mut taken = None;
     for position in 0..queue.len() {
@@ -39,22 +39,22 @@ pub mod vectors {
     #[derive(Clone, Debug)]
     pub struct Map<K, V>(Vec<(K, V)>);
 
-    /// A set as such a map.
+    /// A set, implemented as a map without values.
     #[derive(Clone, Debug)]
     pub struct Set<T>(Map<T, ()>);
 
-    /// What walks along entries.
+    /// An iterator over entries.
     pub type Entries<'a, K, V> =
         core::iter::Map<core::slice::Iter<'a, (K, V)>, fn(&(K, V)) -> (&K, &V)>;
 
-    /// What walks along a set.
+    /// An iterator over a set.
     pub type Members<'a, T> = core::iter::Map<Entries<'a, T, ()>, fn((&'a T, &'a ())) -> &'a T>;
 
     impl<K, V> Map<K, V> {
         getters! {
-            /// How many entries there are.
+            /// The number of entries.
             len(&self) -> usize = self.0.len();
-            /// Whether there is none.
+            /// Whether there are no entries.
             is_empty(&self) -> bool = self.0.is_empty();
             /// The entries, in order.
             iter(&self) -> Entries<'_, K, V> = self.0.iter().map(parts);
@@ -66,17 +66,17 @@ pub mod vectors {
             first_key_value(&self) -> Option<(&K, &V)> = self.0.first().map(parts);
         }
 
-        /// The values by themselves.
+        /// Returns the values.
         pub fn into_values(self) -> impl ExactSizeIterator<Item = V> {
             self.0.into_iter().map(|(_, value)| value)
         }
 
-        /// Takes the first entry out.
+        /// Removes the first entry.
         pub fn pop_first(&mut self) -> Option<(K, V)> {
             if self.0.is_empty() { None } else { Some(self.take(0)) }
         }
 
-        /// Keeps the entries of which this holds.
+        /// Keeps only the entries that satisfy `keep`.
         pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
             self.0.retain_mut(|(key, value)| keep(key, value));
             self.tidy();
@@ -88,8 +88,8 @@ pub mod vectors {
             taken
         }
 
-        /// Gives memory back, only when nothing is left: to move to a smaller block would need that
-        /// one first.
+        /// Frees the memory if no entries are left. Shrinking earlier would need an allocation of
+        /// the smaller size.
         fn tidy(&mut self) {
             if self.0.is_empty() {
                 self.0 = Vec::new();
@@ -106,7 +106,7 @@ pub mod vectors {
             self.0.binary_search_by(|(own, _)| own.cmp(key))
         }
 
-        /// Puts an entry in: the value it replaces.
+        /// Inserts an entry. Returns the value it replaces.
         pub fn insert(&mut self, key: K, value: V) -> Option<V> {
             match self.find(&key) {
                 Ok(at) => return Some(core::mem::replace(&mut self.0[at].1, value)),
@@ -115,17 +115,17 @@ pub mod vectors {
             None
         }
 
-        /// Takes an entry out.
+        /// Removes an entry.
         pub fn remove(&mut self, key: &K) -> Option<V> {
             self.find(key).ok().map(|at| self.take(at).1)
         }
 
-        /// The value of a key.
+        /// Returns the value of a key.
         pub fn get(&self, key: &K) -> Option<&V> {
             self.find(key).ok().map(|at| &self.0[at].1)
         }
 
-        /// The entries whose keys are in the range, in order.
+        /// Iterates over the entries with keys in the range, in order.
         pub fn range(&self, keys: impl RangeBounds<K>) -> Entries<'_, K, V> {
             let start = match keys.start_bound() {
                 Bound::Included(key) => self.place(key, false),
@@ -140,52 +140,52 @@ pub mod vectors {
             self.0.get(start..end).unwrap_or_default().iter().map(parts)
         }
 
-        /// How many entries lie before a key, or up to it.
+        /// Returns the number of entries before a key, or up to and including it.
         fn place(&self, key: &K, with: bool) -> usize {
             self.find(key).map_or_else(|at| at, |at| at + usize::from(with))
         }
     }
 
     impl<T> Set<T> {
-        /// An empty set.
+        /// Creates an empty set.
         pub const fn new() -> Self {
             Set(Map(Vec::new()))
         }
 
         getters! {
-            /// How many there are.
+            /// The number of members.
             len(&self) -> usize = self.0.len();
-            /// Whether there is none.
+            /// Whether there are no members.
             is_empty(&self) -> bool = self.0.is_empty();
-            /// All of them, in order.
+            /// The members, in order.
             iter(&self) -> impl DoubleEndedIterator<Item = &T> = self.0.keys();
-            /// The first.
+            /// The first member.
             first(&self) -> Option<&T> = self.0.0.first().map(|entry| &entry.0);
         }
 
-        /// Takes the first out.
+        /// Removes the first member.
         pub fn pop_first(&mut self) -> Option<T> {
             self.0.pop_first().map(|(value, ())| value)
         }
     }
 
     impl<T: Ord> Set<T> {
-        /// Puts one in; false if it was there.
+        /// Inserts a member. Returns false if it was present.
         pub fn insert(&mut self, value: T) -> bool {
             self.0.insert(value, ()).is_none()
         }
 
-        /// Takes one out; false if it was not there.
+        /// Removes a member. Returns false if it was absent.
         pub fn remove(&mut self, value: &T) -> bool {
             self.0.remove(value).is_some()
         }
 
-        /// Those in the range, in order.
+        /// Iterates over the members in the range, in order.
         pub fn range(&self, values: impl RangeBounds<T>) -> Members<'_, T> {
             self.0.range(values).map(|(value, ())| value)
         }
 
-        /// Whether it is there.
+        /// Whether the value is a member.
         pub fn contains(&self, value: &T) -> bool {
             self.0.find(value).is_ok()
         }
@@ -228,11 +228,11 @@ mod tests {
     use core::ops::Bound::{Excluded, Included, Unbounded};
     use std::vec::Vec;
 
-    /// Few keys, so that the same comes up again.
+    /// Few keys, so that the same keys recur.
     const KEYS: u64 = 24;
 
     #[test]
-    fn a_vector_does_what_a_tree_does_as_a_set() {
+    fn a_vector_behaves_as_a_tree_set() {
         let mut random = DetRng::new(1, 1);
         let mut ours = Set::new();
         let mut tree = BTreeSet::new();
@@ -260,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_out_of_a_queue_leave_the_same() {
+    fn both_ways_to_take_from_a_queue_leave_the_same() {
         for begin in 0..4 {
-            // Wherever in its memory the queue begins.
+            // For every position of the queue's start in its memory.
             let filled = || {
                 let mut queue: VecDeque<usize> = (0..begin).collect();
                 queue.extend(0..5);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_does_what_a_tree_does_as_a_map() {
+    fn a_vector_behaves_as_a_tree_map() {
         let mut random = DetRng::new(2, 1);
         let mut ours = Map::default();
         let mut tree = BTreeMap::new();

@@ -1,13 +1,13 @@
-//! The status registry: one stable number, name and sentence for every answer asx can give.
+//! The status registry: a stable number, name and sentence for every result of asx.
 //!
-//! Areas have their own typed errors; each maps to one of these codes through [`Coded`]. Numbers
-//! are grouped by hundreds and never reused.
+//! Each module has its own typed errors, which map to these codes through [`Coded`]. Numbers are
+//! grouped by hundreds and never reused.
 
 use core::fmt;
 
-/// Something that has a code in the registry.
+/// A type with a code in the registry.
 pub trait Coded {
-    /// The registry code.
+    /// Returns the registry code.
     fn status(&self) -> Status;
 }
 
@@ -32,12 +32,12 @@ macro_rules! registry {
             /// Every code, in numeric order.
             pub const ALL: &[Status] = &[$(Status::$variant,)*];
 
-            /// The constant's name, as written in files and in C.
+            /// The name of the constant, as used in files and in C.
             pub const fn name(self) -> &'static str {
                 match self { $(Status::$variant => $name,)* }
             }
 
-            /// One sentence for people.
+            /// The sentence for people.
             pub const fn text(self) -> &'static str {
                 match self { $(Status::$variant => $text,)* }
             }
@@ -115,12 +115,12 @@ impl Status {
         self as i32
     }
 
-    /// The code with this number.
+    /// Returns the code with this number.
     pub fn from_number(number: i32) -> Option<Status> {
         Status::ALL.iter().copied().find(|s| s.number() == number)
     }
 
-    /// The code with this name (exact, upper case).
+    /// Returns the code with this name (exact, upper case).
     pub fn from_name(name: &str) -> Option<Status> {
         Status::ALL.iter().copied().find(|s| s.name() == name)
     }
@@ -162,7 +162,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn numbers_and_names_are_unique_ordered_and_found_again() {
+    fn numbers_and_names_are_unique_ordered_and_found() {
         let names: BTreeSet<_> = Status::ALL.iter().map(|s| s.name()).collect();
         assert_eq!(names.len(), Status::ALL.len());
         assert!(Status::ALL.windows(2).all(|w| w[0].number() < w[1].number()));

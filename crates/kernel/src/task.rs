@@ -8,14 +8,14 @@
 //!     |           (strengthen)      (strengthen)   (strengthen)    ^
 //!     +------------------------------------------------------------+   every state may complete
 //! ```
-//! A request is not an end: until a cancel-checked operation *acknowledges* it the task runs on,
-//! and a task that ends before that keeps its natural outcome.
+//! A request does not end a task: it runs on until a cancel-checked operation *acknowledges* the
+//! request, and a task that ends before that keeps its natural outcome.
 
 use crate::cancel::{Cleanup, Phase, Reason};
 use crate::status::Status;
 
 named_enum! {
-    /// Where a task stands.
+    /// The state of a task.
     #[derive(Default, PartialOrd, Ord)]
     pub enum TaskState {
         /// Never polled.
@@ -23,36 +23,36 @@ named_enum! {
         Created = 0,
         /// Polled at least once.
         Running = 1,
-        /// Asked to stop; has not seen it.
+        /// Cancel requested, but not observed.
         CancelRequested = 2,
-        /// Has seen it; its own cleanup runs.
+        /// Cancel observed; the task's own cleanup runs.
         Cancelling = 3,
-        /// Its body has ended after a cancel; the cleanup stack runs.
+        /// The body has ended after a cancel; the cleanup stack runs.
         Finalizing = 4,
-        /// Over.
+        /// The task has ended.
         Completed = 5,
     }
 }
 
-/// What happens to a task.
+/// An event of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
     /// A poll begins.
     Poll,
-    /// Somebody asks it to stop.
+    /// A cancel is requested.
     RequestCancel,
-    /// It sees the request.
+    /// The task observes the request.
     Acknowledge,
-    /// Its body has ended; the cleanup stack is next.
+    /// The body has ended; the cleanup stack follows.
     BodyEnded,
     /// Nothing is left to run.
     Complete,
 }
 
-/// What a step means for the host.
+/// The consequence of an event for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEffect {
-    /// Nothing more.
+    /// None.
     None,
     /// First request: a new epoch, a witness, a wake in the cancel lane.
     Requested,
@@ -60,14 +60,14 @@ pub enum TaskEffect {
     Strengthened,
     /// The cleanup allowance replaces the task's budget.
     Acknowledged,
-    /// Ends with what its body said.
+    /// The task ends with the outcome of its body.
     Natural,
-    /// Ends Cancelled (a panic stays a panic), with a Completed witness.
+    /// The task ends Cancelled (a panic stays a panic), with a Completed witness.
     Cancelled,
 }
 
 impl TaskState {
-    /// Whether the raw step `self -> to` exists.
+    /// Checks that the transition `self -> to` exists.
     pub const fn check(self, to: TaskState) -> Result<(), Status> {
         use TaskState::*;
         match (self, to) {
@@ -80,7 +80,7 @@ impl TaskState {
         }
     }
 
-    /// Applies an event. Every change it makes is a legal raw step.
+    /// Applies an event. Every state change is a legal transition.
     pub const fn step(self, event: TaskEvent) -> Result<(TaskState, TaskEffect), Status> {
         use {TaskEvent::*, TaskState::*};
         Ok(match (self, event) {
@@ -105,12 +105,12 @@ impl TaskState {
         matches!(self, TaskState::CancelRequested | TaskState::Cancelling | TaskState::Finalizing)
     }
 
-    /// Whether the cancel has been seen, so that the task ends Cancelled.
+    /// Whether the cancel was observed, so that the task ends Cancelled.
     pub const fn acknowledged(self) -> bool {
         matches!(self, TaskState::Cancelling | TaskState::Finalizing)
     }
 
-    /// The cancel phase a live cancel is in.
+    /// Returns the phase of a cancel that is in progress.
     pub const fn phase(self) -> Option<Phase> {
         match self {
             TaskState::CancelRequested => Some(Phase::Requested),
@@ -121,7 +121,7 @@ impl TaskState {
     }
 }
 
-/// A pending or running cancel: its reason, and what cleanup is still allowed.
+/// A requested cancel: its reason, and the cleanup that is still allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CancelRecord {
     /// The reason as strengthened so far.
@@ -142,7 +142,7 @@ impl Lifecycle {
     getters! {
         /// The state.
         state(&self) -> TaskState = self.state;
-        /// How many cancels have begun: 0 or 1.
+        /// The number of cancels begun: 0 or 1.
         epoch(&self) -> u64 = self.epoch;
         /// The cancel, if one was requested.
         cancel(&self) -> Option<&CancelRecord> = self.cancel.as_ref();
@@ -153,8 +153,8 @@ impl Lifecycle {
         self.apply(TaskEvent::Poll).map(drop)
     }
 
-    /// Asks the task to stop; true the first time. A later request strengthens the reason and
-    /// tightens the allowance that remains; on a completed task it does nothing.
+    /// Cancels the task. Returns true the first time. A later request strengthens the reason and
+    /// tightens the remaining allowance; on a completed task it does nothing.
     pub fn request_cancel(&mut self, reason: Reason, cleanup: Cleanup) -> bool {
         let Ok(effect) = self.apply(TaskEvent::RequestCancel) else { return false };
         match (effect, &mut self.cancel) {
@@ -173,26 +173,27 @@ impl Lifecycle {
         first
     }
 
-    /// The task sees the request: its reason, from now on bounded by the cleanup allowance.
+    /// The task observes the request. Returns its reason and the cleanup allowance, which bounds
+    /// the task from now on.
     pub fn acknowledge(&mut self) -> Result<&CancelRecord, Status> {
         self.apply(TaskEvent::Acknowledge)?;
         self.cancel.as_ref().ok_or(Status::Internal)
     }
 
-    /// The body has ended; the cleanup stack is next.
+    /// The body has ended; the cleanup stack follows.
     pub fn body_ended(&mut self) -> Result<(), Status> {
         self.apply(TaskEvent::BodyEnded).map(drop)
     }
 
-    /// Everything has run. Answers the reason if the task ends Cancelled by it.
+    /// The task completes. Returns the reason if it ends Cancelled.
     pub fn complete(&mut self) -> Result<Option<&Reason>, Status> {
         let effect = self.apply(TaskEvent::Complete)?;
         let cancelled = effect == TaskEffect::Cancelled;
         Ok(self.cancel.as_ref().map(|record| &record.reason).filter(|_| cancelled))
     }
 
-    /// Takes one poll from the cleanup allowance; false if there is none left, or if the cancel has
-    /// not been seen.
+    /// Consumes one poll of the cleanup allowance. Returns false if none is left, or if the cancel
+    /// was not observed.
     pub fn consume_cleanup_poll(&mut self) -> bool {
         match &mut self.cancel {
             Some(record) if self.state.acknowledged() && record.cleanup.polls > 0 => {

@@ -1,4 +1,4 @@
-//! Logical time: nanoseconds since the start of a run, given by the host.
+//! Logical time: nanoseconds since the start of a run, provided by the host.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -23,23 +23,23 @@ impl Time {
     /// The latest representable instant.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the epoch.
+    /// Returns the instant `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
-    /// The instant `millis` milliseconds after the epoch; saturates.
+    /// Returns the instant `millis` milliseconds after the epoch, saturating.
     pub const fn from_millis(millis: u64) -> Time {
         Time(millis.saturating_mul(1_000_000))
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 }
 
-/// `span` in nanoseconds, saturating at `u64::MAX` (about 584 years).
+/// Returns `span` in nanoseconds, saturating at `u64::MAX` (about 584 years).
 pub const fn nanos(span: Duration) -> u64 {
     let n = span.as_nanos();
     if n > u64::MAX as u128 { u64::MAX } else { n as u64 }
@@ -57,7 +57,7 @@ impl Add<Duration> for Time {
 impl Sub for Time {
     type Output = Duration;
 
-    /// The span since `earlier`; zero if `earlier` is later.
+    /// Returns the span since `earlier`, or zero if `earlier` is later.
     fn sub(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -459,7 +459,7 @@ impl Worker {
         // worker's local queue is next.
         // Law: `lanes::dispatch`.
         // Equal: every suggestion says Ready then and the streaks stay at 0:
-        // `every_verdict_is_what_the_rules_say`, `a_streak_ends_with_a_plain_dispatch`.
+        // `every_verdict_follows_the_rules`, `a_streak_ends_with_a_plain_dispatch`.
         // Worth: 13.7 % of `yield_1k`.
 
         let others = self.shared.global.total() + self.remote.lanes.total();

@@ -1,11 +1,11 @@
-//! The eleven kinds of cancel and the cleanup each one allows.
+//! The eleven kinds of cancel and the cleanup that each allows.
 
 named_enum! {
-    /// Why something is cancelled. The declaration order is the registry order, not the severity.
+    /// The kind of a cancel. The declaration order is the registry order, not the severity.
     pub enum Kind {
-        /// Somebody asked for it.
+        /// An explicit request.
         User,
-        /// A `timeout` ran out.
+        /// A `timeout` elapsed.
         Timeout,
         /// The budget's deadline passed.
         Deadline,
@@ -21,14 +21,14 @@ named_enum! {
         LinkedExit,
         /// The enclosing region was cancelled.
         ParentCancelled,
-        /// Something the task needs is not to be had.
+        /// A required resource is not available.
         ResourceUnavailable,
         /// The runtime is shutting down.
         Shutdown,
     }
 }
 
-/// By severity: the class of cause, the polls of cleanup and their priority.
+/// By severity: the class, the polls of cleanup and their priority.
 const LEVELS: [(&str, u64, u8); 6] = [
     ("explicit", 1000, 200),
     ("time", 500, 210),
@@ -38,17 +38,17 @@ const LEVELS: [(&str, u64, u8); 6] = [
     ("system", 50, 255),
 ];
 
-/// How much cleanup a cancel allows: polls, and the priority they run at.
+/// The cleanup that a cancel allows: polls, and the priority they run at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cleanup {
-    /// Polls allowed from the observation of the cancel to the end of the task.
+    /// The polls allowed from the acknowledgement of the cancel to the end of the task.
     pub polls: u64,
-    /// Priority in the cancel lane.
+    /// The priority in the cancel lane.
     pub priority: u8,
 }
 
 impl Cleanup {
-    /// The tighter of both: fewest polls, highest priority.
+    /// Returns the tighter combination: fewest polls, highest priority.
     #[must_use]
     pub fn combine(self, other: Cleanup) -> Cleanup {
         let polls = self.polls.min(other.polls);
@@ -56,8 +56,8 @@ impl Cleanup {
         Cleanup { polls, priority }
     }
 
-    /// What a cancel with this allowance leaves to those inside the cancelled region: never more
-    /// than either side allows, so that a shutdown stays tight all the way down.
+    /// Returns the allowance for everything inside the cancelled region: never more than this one
+    /// or [`Kind::ParentCancelled`] allows, so that a shutdown stays tight at every depth.
     #[must_use]
     pub fn passed_on(self) -> Cleanup {
         Kind::ParentCancelled.cleanup().combine(self)
@@ -65,7 +65,7 @@ impl Cleanup {
 }
 
 impl Kind {
-    /// 0 (mildest) to 5.
+    /// Returns the severity, from 0 (mildest) to 5.
     pub const fn severity(self) -> u8 {
         match self {
             Kind::User => 0,
@@ -77,13 +77,13 @@ impl Kind {
         }
     }
 
-    /// The cleanup this kind allows.
+    /// Returns the cleanup that this kind allows.
     pub const fn cleanup(self) -> Cleanup {
         let (_, polls, priority) = LEVELS[self.severity() as usize];
         Cleanup { polls, priority }
     }
 
-    /// The class of cause.
+    /// Returns the class of the kind.
     pub const fn class(self) -> &'static str {
         LEVELS[self.severity() as usize].0
     }

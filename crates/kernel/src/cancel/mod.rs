@@ -1,4 +1,4 @@
-//! Cancellation: why (kinds and reasons), how strongly (strengthen), how far (phases, witness).
+//! Cancellation: reasons and their kinds, strengthening, phases and witnesses.
 //!
 //! A cancel is a protocol, not a drop: *request*, then *drain* while the task cleans up inside a
 //! bounded [`Cleanup`] allowance, then *finalize*. A stronger reason may replace a weaker one on

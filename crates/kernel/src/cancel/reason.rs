@@ -1,4 +1,4 @@
-//! A cancel reason with its bounded chain of causes.
+//! A cancel reason and its bounded chain of causes.
 
 use super::{Cleanup, Kind};
 use crate::ids::{RegionId, TaskId};
@@ -8,33 +8,34 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What one link of a chain costs besides the bytes of its message: the same on every host.
+/// The bytes accounted for one link of a chain, without its message: the same on every host.
 pub const LINK_COST: usize = 88;
 
-/// No chain is longer than this, whatever the limits say: chains are walked link by link.
+/// The maximal length of a chain, whatever the limits say, because chains are traversed link by
+/// link.
 const LONGEST_CHAIN: usize = 1024;
 
 settings! {
-    /// How long a chain of causes may get. Both bounds count the reason itself as the first link.
+    /// The limits of a chain of causes. The reason itself counts as the first link.
     #[derive(Copy)]
     pub struct ChainLimits {
-        /// Links kept.
+        /// The maximal number of links.
         depth: usize = 16,
-        /// Bytes kept: [`LINK_COST`] plus the message, for each link.
+        /// The maximal number of bytes: [`LINK_COST`] plus the message, for each link.
         bytes: usize = 4096,
     }
 }
 
-/// Two requests to stop the same thing; see [`Reason::combine`].
+/// The combination of two cancel requests; see [`Reason::combine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combined {
-    /// Whether the later reason takes the place of the earlier one.
+    /// Whether the later reason replaces the earlier one.
     pub stronger: bool,
-    /// How much cleanup both together allow.
+    /// The cleanup that both together allow.
     pub cleanup: Cleanup,
 }
 
-/// Why a task or region was cancelled, where it began, and what caused it in turn.
+/// The reason of a cancel: its kind, its origin and its chain of causes.
 ///
 /// ```
 /// use asx_kernel::cancel::{ChainLimits, Kind, Reason};
@@ -48,26 +49,26 @@ pub struct Combined {
 /// ```
 #[derive(Clone)]
 pub struct Reason {
-    /// Why.
+    /// The kind.
     pub kind: Kind,
-    /// The region the request was made in.
+    /// The region in which the request was made.
     pub origin_region: RegionId,
-    /// The task that made it, if one did.
+    /// The task that made the request, if any.
     pub origin_task: Option<TaskId>,
-    /// When.
+    /// The time of the request.
     pub timestamp: Time,
-    /// A word for people.
+    /// A message for people.
     pub message: Option<Arc<str>>,
-    /// What caused this, if anything did.
+    /// The cause of this reason, if any.
     pub cause: Option<Arc<Reason>>,
     /// Whether deeper causes were cut off below this link.
     pub truncated: bool,
-    /// The status of the operation that was refused, if the cancel stems from a refusal.
+    /// The status of the refused operation, if the cancel results from a refusal.
     pub refused: Option<Status>,
 }
 
 impl Reason {
-    /// A reason without task, message and cause.
+    /// Creates a reason without task, message and cause.
     pub const fn new(kind: Kind, origin_region: RegionId, timestamp: Time) -> Reason {
         Reason {
             kind,
@@ -81,30 +82,30 @@ impl Reason {
         }
     }
 
-    /// The same with a message.
+    /// Sets the message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<Arc<str>>) -> Reason {
         self.message = Some(message.into());
         self
     }
 
-    /// The same, made by a task.
+    /// Sets the task that made the request.
     #[must_use]
     pub fn with_task(mut self, task: TaskId) -> Reason {
         self.origin_task = Some(task);
         self
     }
 
-    /// The same, for a cancel that stems from a refused operation.
+    /// Sets the status of the refused operation from which the cancel results.
     #[must_use]
     pub const fn with_refusal(mut self, status: Status) -> Reason {
         self.refused = Some(status);
         self
     }
 
-    /// Puts `cause` below this reason, in place of any it had, cutting the chain at the limits: the
-    /// links nearest the top stay, and the deepest one kept, and no other, says that it was cut.
-    /// The reason itself always stays.
+    /// Replaces the cause of this reason by `cause` and cuts the chain at the limits. The links
+    /// nearest the top are kept, and the deepest kept link is marked as truncated. The reason
+    /// itself is always kept.
     #[must_use]
     pub fn caused_by(mut self, cause: Reason, limits: ChainLimits) -> Reason {
         let (kept, fits) = self.links_with(&cause, limits);
@@ -113,7 +114,7 @@ impl Reason {
         if fits { self } else { self.cut(kept) }
     }
 
-    /// How many links there are within the limits with this cause below, and whether that is all.
+    /// Returns the number of links within the limits if `cause` is added, and whether all fit.
     fn links_with(&self, cause: &Reason, limits: ChainLimits) -> (usize, bool) {
         let depth = limits.depth.min(LONGEST_CHAIN);
         let mut bytes = self.cost();
@@ -127,8 +128,8 @@ impl Reason {
         (kept, fits)
     }
 
-    /// The same for as long as links are left that may be made, of which it takes those it makes;
-    /// then the cause is cut off.
+    /// Like [`caused_by`](Reason::caused_by), but cuts off the cause if that would create more than
+    /// `left` links. The links it creates are subtracted from `left`.
     #[must_use]
     pub(crate) fn caused_within(
         mut self,
@@ -146,7 +147,7 @@ impl Reason {
         self.caused_by(cause, limits)
     }
 
-    /// Keeps the first `links` links and marks the last of them.
+    /// Keeps the first `links` links and marks the last of them as truncated.
     fn cut(self, links: usize) -> Reason {
         let top: Vec<Reason> = self.chain().take(links).cloned().collect();
         let mut below: Option<Reason> = None;
@@ -158,18 +159,18 @@ impl Reason {
         below.unwrap_or(self)
     }
 
-    /// This reason, its cause, the cause's cause, and so on.
+    /// Iterates over this reason, its cause, the cause's cause, and so on.
     pub fn chain(&self) -> impl Iterator<Item = &Reason> {
         core::iter::successors(Some(self), |link| link.cause.as_deref())
     }
 
-    /// What this link costs.
+    /// Returns the bytes accounted for this link.
     fn cost(&self) -> usize {
         LINK_COST.saturating_add(self.message.as_deref().map_or(0, str::len))
     }
 
-    /// Whether `new` is stronger than this reason: higher severity; then earlier; then a message
-    /// rather than none; then the smaller message. A full tie is not stronger.
+    /// Whether `new` is stronger than this reason: higher severity; then earlier; then with a
+    /// message; then with the smaller message. An equal reason is not stronger.
     pub fn weaker_than(&self, new: &Reason) -> bool {
         let by_severity = new.kind.severity().cmp(&self.kind.severity());
         let by_time = self.timestamp.cmp(&new.timestamp);
@@ -180,20 +181,20 @@ impl Reason {
         by_severity.then(by_time).then(by_message).is_gt()
     }
 
-    /// What a further request makes of this one, which allowed so much cleanup: the one place where
-    /// two cancels of a task or a region are combined.
+    /// Combines this reason, which allowed the cleanup `allowed`, with a later request. This is the
+    /// only place where two cancels of a task or a region are combined.
     pub fn combine(&self, allowed: Cleanup, new: &Reason, cleanup: Cleanup) -> Combined {
         Combined { stronger: self.weaker_than(new), cleanup: allowed.combine(cleanup) }
     }
 
-    /// The stronger of both; on a full tie the existing one.
+    /// Returns the stronger reason; the existing one if they are equal.
     #[must_use]
     pub fn strengthen(self, new: Reason) -> Reason {
         if self.weaker_than(&new) { new } else { self }
     }
 }
 
-/// Link by link: chains may be longer than any stack.
+/// Drops link by link, because a recursive drop of a long chain would overflow the stack.
 impl Drop for Reason {
     fn drop(&mut self) {
         let mut next = self.cause.take();
@@ -203,7 +204,7 @@ impl Drop for Reason {
     }
 }
 
-/// Link by link, too.
+/// Compares link by link, to avoid recursion.
 impl PartialEq for Reason {
     fn eq(&self, other: &Reason) -> bool {
         fn link(of: &Reason) -> impl PartialEq + '_ {
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(reason.chain().count(), 1);
     }
 
-    /// Chains that are put together by hand have no limit.
+    /// A chain that is built by hand is not limited.
     #[test]
     fn a_deep_chain_is_compared_and_dropped_on_a_small_stack() {
         let run = || {
@@ -294,9 +295,9 @@ mod tests {
         small.spawn(run).unwrap().join().unwrap();
     }
 
-    /// The longest chain there may be, on a small stack.
+    /// A chain of the maximal length on a small stack.
     #[test]
-    fn a_chain_of_the_greatest_length_fits_a_small_stack() {
+    fn a_chain_of_maximal_length_fits_a_small_stack() {
         let run = || {
             let reason =
                 |n| Reason::new(Kind::User, RegionId(Key { generation: n, index: 0 }), Time::ZERO);

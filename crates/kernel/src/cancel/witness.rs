@@ -1,4 +1,4 @@
-//! Proof of how far a task's cancel has come.
+//! Witnesses: records of the progress of a task's cancel.
 
 use super::Reason;
 use crate::ids::{RegionId, TaskId};
@@ -6,39 +6,39 @@ use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
-    /// How far a cancel has come. "Not cancelled" is the absence of a witness, not a phase.
+    /// The phase of a cancel. A task that is not cancelled has no witness, rather than a phase.
     #[derive(PartialOrd, Ord)]
     pub enum Phase {
-        /// Asked for, not yet seen by the task.
+        /// Requested, but not yet observed by the task.
         Requested = 0,
-        /// Seen; the task's own cleanup runs.
+        /// Acknowledged; the task's own cleanup runs.
         Cancelling = 1,
         /// The body has ended; the cleanup stack runs.
         Finalizing = 2,
-        /// Over.
+        /// The task has completed.
         Completed = 3,
     }
 }
 
-/// A statement about one task's cancel at one moment.
+/// The state of one task's cancel at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Whose cancel.
+    /// The cancelled task.
     pub task: TaskId,
     /// The task's region.
     pub region: RegionId,
-    /// Which cancel of the task: 1 from its first request on.
+    /// The number of the task's cancel: 1 from its first request on.
     pub epoch: u64,
-    /// How far.
+    /// The phase.
     pub phase: Phase,
-    /// Why, as strengthened so far.
+    /// The reason, as strengthened so far.
     pub reason: Reason,
 }
 
 impl Witness {
-    /// Whether `next` may follow this witness. Checks, in this order: same task, same region, same
-    /// epoch, phase not lower, severity not lower. An equal phase is a strengthening; skipping
-    /// phases forward is fine.
+    /// Checks that `next` may follow this witness. The checks, in this order: same task, same
+    /// region, same epoch, phase not lower, severity not lower. An equal phase is a strengthening;
+    /// phases may be skipped.
     pub fn validate(&self, next: &Witness) -> Result<(), Status> {
         let as_severe = self.reason.kind.severity() <= next.reason.kind.severity();
         ensure(self.task == next.task, Status::WitnessTaskMismatch)?;

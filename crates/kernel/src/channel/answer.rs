@@ -1,4 +1,4 @@
-//! What a channel answers: effects for the host to perform, and typed refusals.
+//! Results of channel operations: effects for the host to perform, and typed refusals.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -7,30 +7,30 @@ use super::WaiterId;
 use super::waiters::Wakes;
 use crate::status::Status;
 
-/// Which sides are still there; derived, and only ever moves towards `FullyClosed`.
+/// The sides of a channel that are open. Derived, and only ever moves towards `FullyClosed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChannelState {
     /// Both sides live.
     Open,
     /// No sender is left; queued messages can still be received.
     SenderClosed,
-    /// The receiver is gone; nothing can be queued.
+    /// The receiver is closed; nothing can be queued.
     ReceiverClosed,
     /// Neither side is left.
     FullyClosed,
 }
 
-/// How a reserve went.
+/// The result of a reserve.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// One slot is reserved for the caller.
     Granted,
-    /// The caller holds this place and will be woken.
+    /// The caller waits at this place in line and will be woken.
     Waiting(WaiterId),
 }
 
-/// How a receive went.
+/// The result of a receive.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recv<T, W> {
@@ -41,13 +41,13 @@ pub enum Recv<T, W> {
         /// The waiting sender that gets its slot.
         wake: Option<W>,
     },
-    /// The queue is empty and stays so.
+    /// The queue is empty, permanently.
     Disconnected,
     /// The receiver is registered and will be woken.
     Waiting,
 }
 
-/// How resolving a permit by a send went.
+/// The result of a send.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent<T, W> {
@@ -56,68 +56,68 @@ pub enum Sent<T, W> {
         /// The receiver, if it waits.
         wake: Option<W>,
     },
-    /// The receiver is gone: the slot is freed, the value comes back. Nobody is left to wake,
-    /// since closing the receiver woke every waiting sender.
+    /// The receiver is closed: the slot is freed and the value returned. There is no waiter to
+    /// wake, since closing the receiver woke every waiting sender.
     Refused {
         /// The value that was not queued.
         value: T,
     },
-    /// No slot was reserved: a fault of the host; nothing changed.
+    /// No slot was reserved, which is an error of the host; nothing changed.
     NoPermit {
         /// The value that was not queued.
         value: T,
     },
 }
 
-/// What an evicting send did.
+/// The result of an evicting send.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted<T, W> {
-    /// The message that made room, if there was none.
+    /// The evicted message, if there was no room.
     pub old: Option<T>,
     /// The receiver, if it waits.
     pub wake: Option<W>,
 }
 
-/// What remains of a waiter that left.
+/// The result of leaving a line.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left<W> {
-    /// It was in line, or had a slot granted. Not if the channel was closed meanwhile.
+    /// Whether it was in line or had a granted slot; false if the channel was closed meanwhile.
     pub was_there: bool,
-    /// The waiter's own token, to be dropped; `None` if it was woken already or never waited.
+    /// The waiter's own token, to be dropped; `None` if it was woken before or never waited.
     pub token: Option<W>,
     /// The waiting sender that gets its slot, or the receiver if no sender is left.
     pub wake: Option<W>,
 }
 
-/// What remains of a waiter that wanted several slots and left.
+/// The result of leaving the line with a request for several slots.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftMany<W> {
-    /// It was in line, or had slots granted. Not if the channel was closed meanwhile.
+    /// Whether it was in line or had granted slots; false if the channel was closed meanwhile.
     pub was_there: bool,
-    /// The waiter's own token, to be dropped; `None` if it was woken already or never waited.
+    /// The waiter's own token, to be dropped; `None` if it was woken before or never waited.
     pub token: Option<W>,
     /// The waiting senders that get its slots, or the receiver if no sender is left.
     pub wakes: Vec<W>,
 }
 
-/// Who is told that no sender gets a slot any more.
+/// The waiters to wake when the receiver refuses further senders.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendersRefused<W> {
     /// Every waiting sender not woken before, in order: each is to be woken.
     pub wakes: Wakes<W>,
-    /// The receiver, to be woken, if it waits and nothing will come.
+    /// The receiver, to be woken, if it waits and nothing more will arrive.
     pub receiver: Option<W>,
 }
 
-/// What a closing receiver leaves behind.
+/// The contents of a channel that the closing receiver returns.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed<T, W> {
-    /// Messages nobody will receive, oldest first, to be dropped.
+    /// Unread messages, oldest first, to be dropped.
     pub messages: VecDeque<T>,
     /// Every waiting sender not woken before, in order: each is to be woken.
     pub wakes: Wakes<W>,
@@ -125,64 +125,64 @@ pub struct Closed<T, W> {
     pub receiver: Option<W>,
 }
 
-/// A channel needs room for at least one message.
+/// The error for a capacity of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZeroCapacity;
 
-/// The other side is gone.
+/// The error when the other side is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disconnected;
 
-/// Why no slot could be reserved at once.
+/// The reason why no slot could be reserved immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryReserveError {
-    /// The receiver is gone.
+    /// The receiver is closed.
     Disconnected,
-    /// No slot is free, or others are waiting for one.
+    /// No slot is free, or others wait for one.
     Full,
 }
 
-/// Why several slots will never be had.
+/// The reason why several slots can never be reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveManyRefused {
-    /// The receiver is gone.
+    /// The receiver is closed.
     Disconnected,
-    /// The channel has fewer slots than were asked for.
+    /// The channel has fewer slots than requested.
     TooMany,
 }
 
-/// Why several slots could not be reserved at once.
+/// The reason why several slots could not be reserved immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryReserveManyError {
-    /// The receiver is gone.
+    /// The receiver is closed.
     Disconnected,
-    /// Too few slots are free, or others are waiting for one.
+    /// Too few slots are free, or others wait for one.
     Full,
-    /// The channel has fewer slots than were asked for: so many are never free.
+    /// The channel has fewer slots than requested.
     TooMany,
 }
 
 refusals! {
-    /// Why a value could not be sent at once; hands it back.
+    /// The reason why a value could not be sent immediately, with the value.
     pub enum TrySendError {
-        /// The receiver is gone.
+        /// The receiver is closed.
         Disconnected => Status::Disconnected,
-        /// No slot is free, or others are waiting for one.
+        /// No slot is free, or others wait for one.
         Full => Status::Full,
     }
 }
 
-/// Why nothing could be received at once.
+/// The reason why nothing could be received immediately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// No message now.
+    /// No message is queued.
     Empty,
-    /// No message now or ever.
+    /// No message is queued, permanently.
     Disconnected,
 }
 
 impl TryReserveError {
-    /// The same about the value that was to be sent.
+    /// Converts the error to that of a send of `value`.
     pub(super) fn with<T>(self, value: T) -> TrySendError<T> {
         match self {
             TryReserveError::Disconnected => TrySendError::Disconnected(value),

@@ -1,37 +1,37 @@
-//! Looking at a channel without changing it.
+//! Queries of a channel, which do not change it.
 
 use super::{Channel, ChannelState, Receiving, WaiterId};
 use crate::named::ensure;
 
 impl<T, W> Channel<T, W> {
     getters! {
-        /// How many slots there are.
+        /// The number of slots.
         capacity(&self) -> usize = self.capacity;
-        /// How many messages are queued.
+        /// The number of queued messages.
         len(&self) -> usize = self.queue.len();
         /// Whether no message is queued.
         is_empty(&self) -> bool = self.queue.is_empty();
-        /// How many slots are reserved, those that nobody has come for among them.
+        /// The number of reserved slots, including granted ones that were not collected.
         reserved(&self) -> usize = self.reserved;
-        /// How many slots were granted to senders that have not come for them.
+        /// The number of slots that were granted to waiters and not collected.
         granted(&self) -> usize = self.granted.len();
-        /// How many senders are in line.
+        /// The number of senders in line.
         waiters(&self) -> usize = self.waiters.line.len();
-        /// How many sender handles there are.
+        /// The number of sender handles.
         senders(&self) -> usize = self.senders;
-        /// How many slots are free, whoever waits for them.
+        /// The number of free slots, regardless of waiters.
         free(&self) -> usize = self.capacity - self.used();
-        /// Whether the receiver is gone.
+        /// Whether the receiver is closed.
         is_receiver_closed(&self) -> bool = self.receiving == Receiving::Nothing;
-        /// Whether the receiver takes no more senders, or is gone.
+        /// Whether the receiver refuses further senders, or is closed.
         is_refusing(&self) -> bool = self.receiving != Receiving::All;
         /// The messages, oldest first.
         messages(&self) -> impl Iterator<Item = &T> = self.queue.iter();
-        /// The receiver's token, while it sleeps.
+        /// The receiver's token, while it waits.
         receiver_waiting(&self) -> Option<&W> = self.receiver.as_ref();
     }
 
-    /// Which sides are still there.
+    /// Returns the sides that are open.
     pub fn state(&self) -> ChannelState {
         match (self.senders_gone(), self.is_receiver_closed()) {
             (false, false) => ChannelState::Open,
@@ -41,12 +41,12 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// The senders in line that sleep, in order.
+    /// The waiting senders in line that were not woken, in order.
     pub fn waiting(&self) -> impl Iterator<Item = (WaiterId, &W)> {
         self.waiters.line.iter().filter_map(|waiter| Some((waiter.id, waiter.token.as_ref()?)))
     }
 
-    /// Tests what must hold between any two calls; names the first broken rule.
+    /// Checks the invariants that hold between any two calls. Returns the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         let asleep = self.receiver.is_some();
         let line_empty = self.waiters.line.is_empty();
@@ -57,14 +57,17 @@ impl<T, W> Channel<T, W> {
             self.queue.is_empty() && line_empty && !asleep && self.granted.is_empty();
         let open = !self.is_receiver_closed();
         let nobody_waits = line_empty && self.granted.is_empty();
-        ensure(self.used() <= self.capacity, "more slots used than there are")?;
+        ensure(self.used() <= self.capacity, "more slots are used than exist")?;
         ensure(self.waiters.is_sound(), "the waiters are out of order")?;
-        ensure(line_empty || !self.has_room(), "somebody waits beside room")?;
+        ensure(line_empty || !self.has_room(), "a sender waits although a slot is free")?;
         ensure(grants_sound, "the grants are out of order")?;
         ensure(self.granted.len() <= self.reserved, "more grants than reserved slots")?;
-        ensure(!asleep || self.queue.is_empty(), "the receiver sleeps beside a message")?;
-        ensure(open || nothing_left, "something is left behind a closed receiver")?;
-        ensure(!asleep || !self.is_over(), "the receiver sleeps and no sender is left")?;
-        ensure(!self.is_refusing() || nobody_waits, "a refused sender waits")
+        ensure(
+            !asleep || self.queue.is_empty(),
+            "the receiver waits although a message is queued",
+        )?;
+        ensure(open || nothing_left, "a closed receiver has left something behind")?;
+        ensure(!asleep || !self.is_over(), "the receiver waits although no sender is left")?;
+        ensure(!self.is_refusing() || nobody_waits, "a sender waits although senders are refused")
     }
 }

@@ -2,28 +2,30 @@
 //!
 //! ```text
 //! reserve -> Granted -> send -> queue -> recv
-//!    |          \-> abort: the slot goes to the head of the line, or is free again
-//!    \-> Waiting, in line -> a slot came free: it is the head's, who is woken -> reserve again
-//!                       \-> leave: cancelled or dropped           -> Granted
+//!    |          \-> abort: the slot is granted to the head of the line, or becomes free
+//!    \-> Waiting, in line -> a slot becomes free: it is granted to the head, which is woken
+//!                       |                                  -> reserve again -> Granted
+//!                       \-> leave: cancelled or dropped
 //! ```
 //!
-//! A sender first reserves a slot, which can wait and be cancelled with nothing at stake; filling
-//! the slot then cannot fail half-way. A slot is used from the grant until its message is
-//! received, and never more than `capacity` are used. Slots are granted in the order of asking: one
-//! that comes free while somebody waits is reserved for the head of the line at once, who is out of
-//! line, is woken, and has only to come for it. If it leaves instead, the slot goes to the next.
-//! Only an evicting send takes a slot that nobody has come for; whose it was is the head again. Who
-//! wants several slots at once has as many places in a row, so that it is served in order too.
+//! A sender first reserves a slot. This can wait and be cancelled without side effects; filling the
+//! slot afterwards cannot fail half-way. A slot is used from the grant until its message is
+//! received, and at most `capacity` slots are used. Slots are granted in FIFO order: a slot that
+//! becomes free while senders wait is granted to the head of the line at once. The head leaves the
+//! line, is woken, and has only to collect the grant. If it leaves instead, the slot goes to the
+//! next in line. Only an evicting send takes a granted slot that was not collected; its waiter
+//! becomes the head again. A sender that requests several slots has as many consecutive places, so
+//! it is served in order too.
 //!
-//! The receiver may refuse further senders and go on receiving: what was sent and what permits that
-//! are out will send still arrives, and then the channel is over.
+//! The receiver may refuse further senders and continue to receive: messages that were sent, and
+//! those of outstanding permits, still arrive, and then the channel is closed.
 //!
-//! The structure is generic over the waiter's token `W` (a waker, a task id) and calls nobody:
-//! whom to wake, and every token or message to be dropped, is handed out, so that a host does both
-//! after it has released its lock. Cancellation is the caller's to check, before it asks.
+//! The structure is generic over the waiter's token `W` (a waker, a task id) and makes no
+//! callbacks. Tokens to wake, and tokens and messages to drop, are returned, so that the host wakes
+//! and drops after it has released its lock. The caller checks for cancellation before it calls.
 //!
-//! Two conditions hold between any two calls, and no wakeup can be lost while they do: there is no
-//! room or nobody waits; if the receiver sleeps, there is no message and a sender is left.
+//! Two conditions hold between any two calls, and together they exclude lost wakeups: if a sender
+//! waits, no slot is free; if the receiver waits, no message is queued and a sender is left.
 //! [`Channel::check`] tests them.
 
 mod answer;
@@ -44,7 +46,7 @@ pub use answer::{
 pub use waiters::{Places, WaiterId, Wakes};
 use waiters::{Waiter, Waiters};
 
-/// A bounded channel of `T`, whose waiters are known by a `W`.
+/// A bounded channel of `T`, with waiters identified by a `W`.
 ///
 /// ```
 /// use asx_kernel::channel::{Channel, Recv, Reserve, Sent};
@@ -60,39 +62,39 @@ pub struct Channel<T, W> {
     capacity: usize,
     /// Committed messages, oldest first.
     queue: VecDeque<T>,
-    /// Slots granted and not resolved, whether or not their sender has come for them.
+    /// Granted slots that are not resolved, whether or not their sender has collected them.
     reserved: usize,
-    /// Whose slots those are that nobody has come for, in the order of service: sorted, as ids only
-    /// grow.
+    /// The waiters with granted slots that they have not collected, in the order of service.
+    /// Sorted, because ids only grow.
     granted: VecDeque<WaiterId>,
     waiters: Waiters<W>,
-    /// The receiver's token while it sleeps.
+    /// The receiver's token while it waits.
     receiver: Option<W>,
     receiving: Receiving,
-    /// Sender handles; permits and waiters count as senders too, see `senders_gone`.
+    /// Sender handles. Permits and waiters count as senders too; see `senders_gone`.
     senders: usize,
 }
 
-/// What the receiver still takes.
+/// The messages that the receiver still accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receiving {
-    /// Whatever is sent.
+    /// All messages.
     All,
-    /// What was sent, and what permits that are out will send.
+    /// Messages that were sent, and those of outstanding permits.
     Rest,
-    /// Nothing: it is gone.
+    /// None: the receiver is closed.
     Nothing,
 }
 
-/// What asking for a slot came to.
+/// The result of requesting a slot.
 type Asked = Result<Reserve, Disconnected>;
 
-/// What asking for several slots came to.
+/// The result of requesting several slots.
 type AskedMany = Result<Reserve, ReserveManyRefused>;
 
-/// Asking for slots.
+/// Reserving slots.
 impl<T, W> Channel<T, W> {
-    /// An open channel with one sender.
+    /// Creates an open channel with one sender.
     pub fn new(capacity: usize) -> Result<Self, ZeroCapacity> {
         if capacity == 0 {
             return Err(ZeroCapacity);
@@ -100,9 +102,9 @@ impl<T, W> Channel<T, W> {
         Ok(Channel::with_senders(capacity, 1, 0))
     }
 
-    /// An open channel of one slot, which is reserved for the only sender: a permit. It is what
-    /// [`try_reserve`](Channel::try_reserve) and [`drop_sender`](Channel::drop_sender) make of a
-    /// new one.
+    /// Creates a channel of one slot, which is reserved for the only sender as a permit. Equivalent
+    /// to [`try_reserve`](Channel::try_reserve) and [`drop_sender`](Channel::drop_sender) on a new
+    /// channel.
     #[inline]
     pub fn with_permit() -> Self {
         Channel::with_senders(1, 0, 1)
@@ -122,12 +124,12 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Asks for a slot, or for the one it was granted. `place` is the caller's place in line,
-    /// `None` at first; asking again with it replaces the token and keeps the place. It is cleared
-    /// once the caller no longer waits.
+    /// Reserves a slot, or collects the slot that was granted. `place` is the caller's place in
+    /// line, `None` at first. Calling again with it replaces the token and keeps the place. It is
+    /// cleared when the caller no longer waits.
     ///
-    /// The second answer is the token that is not kept (this one, or the one it replaced), to be
-    /// dropped by the caller.
+    /// Also returns the token that is not kept (this one, or the one it replaced), to be dropped by
+    /// the caller.
     pub fn reserve_with(&mut self, place: &mut Option<WaiterId>, token: W) -> (Asked, Option<W>) {
         if self.refuses_senders() {
             *place = None;
@@ -149,31 +151,30 @@ impl<T, W> Channel<T, W> {
         (Ok(Reserve::Waiting(id)), spare)
     }
 
-    /// Whether a slot was granted to this waiter, which has only to ask for it.
+    /// Whether a slot was granted to this waiter, which has only to collect it.
     pub fn has_grant(&self, waiter: WaiterId) -> bool {
         self.granted.binary_search(&waiter).is_ok()
     }
 
-    /// Gives up a place in line, or a slot that was granted, because the waiter was cancelled or
-    /// dropped.
+    /// Gives up a place in line or a granted slot, because the waiter was cancelled or dropped.
     pub fn leave(&mut self, waiter: WaiterId) -> Left<W> {
         if self.take_grant(Some(waiter)) {
             return Left { was_there: true, token: None, wake: self.abort() };
         }
         let removed = self.waiters.remove(waiter);
-        // A line that gets shorter makes no room.
+        // Leaving the line does not free a slot.
         let wake = if self.is_over() { self.receiver.take() } else { None };
         Left { was_there: removed.is_some(), token: removed.flatten(), wake }
     }
 
-    /// Reserves a slot if one is free and nobody waits.
+    /// Reserves a slot if one is free and no sender waits.
     pub fn try_reserve(&mut self) -> Result<(), TryReserveError> {
         self.admit().map(|()| self.reserved += 1)
     }
 
-    /// [`reserve_with`](Channel::reserve_with) for `count` slots: all or none. They are gathered
-    /// one by one, at the head of the line, and the caller is woken when it has them all. Who asks
-    /// for more than there are in the channel is refused at once.
+    /// Like [`reserve_with`](Channel::reserve_with) for `count` slots: all or none. They are
+    /// collected one by one at the head of the line, and the caller is woken when it has all of
+    /// them. A request for more slots than the channel has is refused immediately.
     pub fn reserve_many_with(
         &mut self,
         places: &mut Option<Places>,
@@ -197,15 +198,15 @@ impl<T, W> Channel<T, W> {
         (Ok(Reserve::Granted), Some(token))
     }
 
-    /// Whether all slots were granted to a waiter that wants several, which has only to ask.
+    /// Whether all slots were granted to a waiter that requests several.
     pub fn has_grants(&self, places: Places) -> bool {
         self.has_grant(places.last())
     }
 
-    /// [`leave`](Channel::leave) of a waiter that wants several.
+    /// Like [`leave`](Channel::leave), for a waiter that requests several slots.
     pub fn leave_many(&mut self, places: Places) -> LeftMany<W> {
         let mut left = LeftMany { was_there: false, token: None, wakes: Vec::new() };
-        // Those still in line go first, so that no slot is granted to a place that goes, too.
+        // Places in line leave first, so that no slot is granted to a place that leaves too.
         for id in places.ids().rev() {
             let one = self.leave(id);
             left.was_there |= one.was_there;
@@ -215,7 +216,7 @@ impl<T, W> Channel<T, W> {
         left
     }
 
-    /// Reserves several slots, if so many are free and nobody waits.
+    /// Reserves several slots if enough are free and no sender waits.
     pub fn try_reserve_many(&mut self, count: usize) -> Result<(), TryReserveManyError> {
         let free = self.free();
         match self.admit() {
@@ -230,15 +231,15 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// A further sender: a clone, or a weak one upgraded. `false`, and nothing changed, once the
-    /// last one is gone.
+    /// Adds a sender: a clone, or an upgraded weak sender. Returns false, without any change, if
+    /// the last sender is gone.
     pub fn add_sender(&mut self) -> bool {
         let live = !self.senders_gone();
         self.senders += usize::from(live);
         live
     }
 
-    /// One sender fewer. After the last one: the receiver, if it waits.
+    /// Removes a sender. If it was the last one, returns the waiting receiver.
     pub fn drop_sender(&mut self) -> Option<W> {
         self.senders = self.senders.saturating_sub(1);
         self.freed()
@@ -247,7 +248,7 @@ impl<T, W> Channel<T, W> {
 
 /// Filling slots.
 impl<T, W> Channel<T, W> {
-    /// Fills one reserved slot, whose sender has come for it.
+    /// Fills one collected slot.
     pub fn send(&mut self, value: T) -> Sent<T, W> {
         if self.permits() == 0 {
             return Sent::NoPermit { value };
@@ -259,8 +260,8 @@ impl<T, W> Channel<T, W> {
         Sent::Queued { wake: self.commit(value) }
     }
 
-    /// Frees one reserved slot: the waiting sender to wake that gets it, or the receiver if this
-    /// was the last of the senders. Without a reserved slot nothing changes.
+    /// Releases one collected slot. Returns the waiting sender that gets it, or the receiver if
+    /// this was the last of the senders. Without a collected slot nothing changes.
     pub fn abort(&mut self) -> Option<W> {
         if self.permits() == 0 {
             return None;
@@ -269,7 +270,7 @@ impl<T, W> Channel<T, W> {
         self.freed()
     }
 
-    /// Sends if a slot is free and nobody waits: the receiver to wake.
+    /// Sends if a slot is free and no sender waits. Returns the receiver to wake.
     #[inline]
     pub fn try_send(&mut self, value: T) -> Result<Option<W>, TrySendError<T>> {
         match self.admit() {
@@ -278,12 +279,12 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// [`try_send`](Channel::try_send), if that only puts the message into the queue: nobody is to
-    /// be woken, and memory is at hand. Else nothing has changed.
+    /// Like [`try_send`](Channel::try_send), but only if that needs no wake and no allocation.
+    /// Otherwise nothing changes.
     #[inline]
     pub fn try_send_quietly(&mut self, value: T) -> Result<(), T> {
         let room = self.queue.capacity();
-        // Room for those as well whose slots are reserved; a message more never grows the queue.
+        // Reserved slots need room too; one more message never grows the queue.
         let at_hand = self.used() < room && self.queue.len() < room;
         if self.receiver.is_some() || !at_hand || !self.is_free() {
             return Err(value);
@@ -292,9 +293,8 @@ impl<T, W> Channel<T, W> {
         Ok(())
     }
 
-    /// Sends at once: into room, of which slots are a part that were granted and that nobody has
-    /// come for; else in the place of the oldest message. Fails when full of permits only: those
-    /// are never evicted.
+    /// Sends immediately: into a free slot, or a granted one that was not collected, or in place of
+    /// the oldest message. Fails only if permits use all slots, since these are never evicted.
     pub fn send_evict_oldest(&mut self, value: T) -> Result<Evicted<T, W>, TrySendError<T>> {
         if self.refuses_senders() {
             return Err(TrySendError::Disconnected(value));
@@ -309,10 +309,10 @@ impl<T, W> Channel<T, W> {
 
 /// Receiving.
 impl<T, W> Channel<T, W> {
-    /// Takes the oldest message, or registers the receiver until there is one.
+    /// Receives the oldest message, or registers the receiver until there is one.
     ///
-    /// The second answer is the token that is not kept (this one, or the one it replaced), to be
-    /// dropped by the caller.
+    /// Also returns the token that is not kept (this one, or the one it replaced), to be dropped by
+    /// the caller.
     pub fn recv_with(&mut self, token: W) -> (Recv<T, W>, Option<W>) {
         match self.try_recv() {
             Ok((value, wake)) => (Recv::Message { value, wake }, Some(token)),
@@ -321,7 +321,7 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Takes the oldest message, if any, with the waiting sender to wake that gets its slot.
+    /// Receives the oldest message, if any, and returns the waiting sender that gets its slot.
     #[inline]
     pub fn try_recv(&mut self) -> Result<(T, Option<W>), TryRecvError> {
         match self.queue.pop_front() {
@@ -331,20 +331,20 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// [`try_recv`](Channel::try_recv), if nobody waits for the slot and there is a message.
+    /// Like [`try_recv`](Channel::try_recv), but only if no sender waits for the slot.
     #[inline]
     pub fn try_recv_quietly(&mut self) -> Option<T> {
         if self.waiters.line.is_empty() { self.queue.pop_front() } else { None }
     }
 
-    /// Forgets that the receiver waits, because it was cancelled or dropped: its token, to be
+    /// Unregisters the receiver, because it was cancelled or dropped. Returns its token, to be
     /// dropped. No message is consumed.
     pub fn cancel_recv(&mut self) -> Option<W> {
         self.receiver.take()
     }
 
-    /// No sender gets a slot any more: those in line are to be woken, and learn of it. What was
-    /// sent, and what permits that are out will send, can still be received.
+    /// Refuses further senders. Returns those in line, to be woken. Messages that were sent, and
+    /// those of outstanding permits, can still be received.
     pub fn refuse_senders(&mut self) -> SendersRefused<W> {
         if self.receiving == Receiving::All {
             self.receiving = Receiving::Rest;
@@ -354,7 +354,7 @@ impl<T, W> Channel<T, W> {
         SendersRefused { wakes: self.waiters.take_all(), receiver }
     }
 
-    /// The receiver is gone, for good. Everything that waited for it is handed out, once.
+    /// Closes the receiver permanently. Returns all waiters and messages, once.
     pub fn close_receiver(&mut self) -> Closed<T, W> {
         self.receiving = Receiving::Nothing;
         self.revoke_all();
@@ -365,14 +365,14 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Whether a message more than there are slots in use has room.
+    /// Whether the queue has room for one message more than there are used slots.
     #[inline]
     pub fn is_prepared(&self) -> bool {
         let used = self.queue.len() + self.reserved;
         used < self.queue.capacity() || used >= self.capacity
     }
 
-    /// The same, and a sender more in line.
+    /// Whether the line has room for one sender more.
     #[inline]
     pub fn has_room_in_line(&self) -> bool {
         let waiting = self.waiters.line.len() + self.granted.len();
@@ -380,8 +380,8 @@ impl<T, W> Channel<T, W> {
         self.is_prepared() && waiting < room
     }
 
-    /// Makes room for a message more than there are slots in use, and for a sender more in line.
-    /// Nothing has changed when it fails.
+    /// Allocates room for one message more than there are used slots, and for one sender more in
+    /// line. Changes nothing on failure.
     pub fn try_reserve_room(&mut self) -> Result<(), alloc::collections::TryReserveError> {
         let most = self.capacity.saturating_sub(self.queue.len());
         self.queue.try_reserve(most.min(self.reserved + 1))?;
@@ -389,7 +389,7 @@ impl<T, W> Channel<T, W> {
         self.waiters.line.try_reserve(self.granted.len() + 1)
     }
 
-    /// Takes all messages at once, with the waiting senders to wake that get their slots.
+    /// Receives all messages at once. Also returns the waiting senders that get their slots.
     pub fn drain(&mut self) -> (VecDeque<T>, Vec<W>) {
         let messages = core::mem::take(&mut self.queue);
         let mut wakes = Vec::new();
@@ -400,21 +400,21 @@ impl<T, W> Channel<T, W> {
     }
 }
 
-/// For tokens that are plain data, so that none is ever dropped in here.
+/// For tokens that are plain data, which need not be dropped by the caller.
 impl<T, W: Copy> Channel<T, W> {
-    /// [`reserve_with`](Channel::reserve_with), without the spare token.
+    /// Like [`reserve_with`](Channel::reserve_with), without the returned token.
     pub fn reserve(&mut self, place: &mut Option<WaiterId>, token: W) -> Asked {
         self.reserve_with(place, token).0
     }
 
-    /// [`recv_with`](Channel::recv_with), without the spare token.
+    /// Like [`recv_with`](Channel::recv_with), without the returned token.
     pub fn recv(&mut self, token: W) -> Recv<T, W> {
         self.recv_with(token).0
     }
 }
 
 impl<T, W> Channel<T, W> {
-    /// Slots whose senders have come for them.
+    /// The number of collected slots.
     fn permits(&self) -> usize {
         self.reserved - self.granted.len()
     }
@@ -427,7 +427,7 @@ impl<T, W> Channel<T, W> {
         self.used() < self.capacity
     }
 
-    /// Takes places in a row, of which the first have the slots that are free.
+    /// Takes consecutive places. The first ones are granted the free slots.
     fn join_many(
         &mut self,
         places: &mut Option<Places>,
@@ -450,31 +450,31 @@ impl<T, W> Channel<T, W> {
         (Ok(Reserve::Waiting(held.last())), None)
     }
 
-    /// Slots nobody has come for are free again.
+    /// Frees all granted slots that were not collected.
     fn revoke_all(&mut self) {
         self.reserved -= self.granted.len();
         self.granted.clear();
     }
 
-    /// Queues a message: the receiver to wake.
+    /// Queues a message. Returns the receiver to wake.
     fn commit(&mut self, value: T) -> Option<W> {
         self.queue.push_back(value);
         self.receiver.take()
     }
 
-    /// A live permit and a waiting reserve keep the sender they came from counted, whether or not
-    /// the host still holds its handle. Nothing gets from here back to a sender.
+    /// Whether no sender is left. A live permit and a waiting reserve count as a sender, whether or
+    /// not the host still has the handle. Once this is true it remains true.
     #[inline]
     fn senders_gone(&self) -> bool {
         self.senders == 0 && self.reserved == 0 && self.waiters.line.is_empty()
     }
 
-    /// Whether nobody is given a slot any more. Without any sender nobody can rightly ask for one.
+    /// Whether no more slots are granted. Without a sender a request would be an error of the host.
     fn refuses_senders(&self) -> bool {
         self.receiving != Receiving::All || self.senders_gone()
     }
 
-    /// Whether no message will be queued any more; there may be some.
+    /// Whether no message will be queued any more. Some may be queued now.
     #[inline]
     pub fn is_over(&self) -> bool {
         let no_permit = self.reserved == 0;
@@ -482,20 +482,20 @@ impl<T, W> Channel<T, W> {
         refused || self.receiving == Receiving::Nothing || self.senders_gone()
     }
 
-    /// Whether a slot can be had at once.
+    /// Checks that a slot can be reserved immediately.
     #[inline]
     fn admit(&self) -> Result<(), TryReserveError> {
         if self.is_free() { Ok(()) } else { self.refusal() }
     }
 
-    /// Whether a slot is obviously free.
+    /// Whether a slot is free, by the fast check.
     #[inline]
     fn is_free(&self) -> bool {
         let free = self.senders > 0 && self.waiters.line.is_empty() && self.has_room();
         free && self.receiving == Receiving::All
     }
 
-    /// The same, where it is not obvious.
+    /// The complete check, for the slow path.
     #[cold]
     fn refusal(&self) -> Result<(), TryReserveError> {
         if self.refuses_senders() {
@@ -507,14 +507,14 @@ impl<T, W> Channel<T, W> {
         }
     }
 
-    /// Takes a slot out of those granted, if it is one.
+    /// Removes the grant of a waiter, if it has one.
     fn take_grant(&mut self, waiter: Option<WaiterId>) -> bool {
         let at = waiter.and_then(|waiter| self.granted.binary_search(&waiter).ok());
         at.and_then(|at| take_at(&mut self.granted, at)).is_some()
     }
 
-    /// Reserves free room for the head of the line, if there are both: whom to wake. Nobody, if it
-    /// was woken for a slot before that was taken from it, and has not looked since.
+    /// Grants a free slot to the head of the line, if there are both. Returns the token to wake, or
+    /// `None` if the head was woken before for a slot that was revoked, and has not retried since.
     #[inline]
     fn grant(&mut self) -> Option<W> {
         if self.waiters.line.is_empty() || !self.has_room() {
@@ -526,8 +526,8 @@ impl<T, W> Channel<T, W> {
         head.token
     }
 
-    /// Takes back the slot that was granted last, if nobody has come for it: whose it was is in
-    /// line again, before all others that wait.
+    /// Revokes the last grant that was not collected. Its waiter becomes the head of the line
+    /// again.
     #[cold]
     fn revoke(&mut self) -> bool {
         let last = self.granted.pop_back();
@@ -538,8 +538,8 @@ impl<T, W> Channel<T, W> {
         last.is_some()
     }
 
-    /// A slot or a sender was given up: whom to wake. Never two, as the senders are not gone while
-    /// one of them waits.
+    /// Handles the release of a slot or sender. Returns the token to wake: at most one, since the
+    /// senders are not gone while one of them waits.
     #[inline]
     fn freed(&mut self) -> Option<W> {
         if self.is_over() { self.receiver.take() } else { self.grant() }

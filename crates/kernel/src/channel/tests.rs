@@ -15,7 +15,7 @@ fn channel(capacity: usize) -> Numbers {
     Channel::new(capacity).unwrap()
 }
 
-/// A channel with all slots reserved and the given senders in line.
+/// Returns a channel with all slots reserved and the given senders in line.
 fn full(capacity: usize, waiting: &[u32]) -> (Numbers, Vec<WaiterId>) {
     let mut channel = channel(capacity);
     (0..capacity).for_each(|_| channel.try_reserve().unwrap());
@@ -34,7 +34,7 @@ fn wait(channel: &mut Numbers, token: u32) -> WaiterId {
 const GRANTED: Result<Reserve, Disconnected> = Ok(Reserve::Granted);
 
 #[test]
-fn capacity_zero_is_refused_and_one_is_enough() {
+fn capacity_zero_is_refused_and_one_suffices() {
     let error = Numbers::new(0).unwrap_err();
     assert_eq!((error, error.status()), (ZeroCapacity, Status::InvalidArgument));
     assert_eq!(error.to_string(), "a channel's capacity must be at least 1");
@@ -45,9 +45,9 @@ fn capacity_zero_is_refused_and_one_is_enough() {
     assert_eq!(channel.state(), ChannelState::Open);
 }
 
-/// The shape of a one-shot reply, in one step and in three.
+/// The setup of a one-shot reply, in one step and in three.
 #[test]
-fn a_channel_with_a_permit_is_a_new_one_whose_sender_has_reserved_and_left() {
+fn a_channel_with_a_permit_equals_reserve_and_drop_on_a_new_one() {
     let mut steps = channel(1);
     assert_eq!(steps.try_reserve(), Ok(()));
     assert_eq!(steps.drop_sender(), None);
@@ -71,7 +71,7 @@ fn messages_and_permits_together_never_exceed_capacity() {
 }
 
 #[test]
-fn messages_come_out_in_commit_order_whatever_the_reserve_order() {
+fn messages_arrive_in_commit_order_regardless_of_reserve_order() {
     let mut channel = channel(3);
     channel.try_reserve().unwrap();
     channel.try_send(1).unwrap();
@@ -83,7 +83,7 @@ fn messages_come_out_in_commit_order_whatever_the_reserve_order() {
 }
 
 #[test]
-fn waiting_senders_are_served_first_in_first_out() {
+fn waiting_senders_are_served_fifo() {
     let (mut channel, places) = full(1, &[1, 2, 3]);
     assert!(places[0] < places[1] && places[1] < places[2]);
     assert_eq!(places[2].0, places[0].0 + 2);
@@ -98,7 +98,7 @@ fn waiting_senders_are_served_first_in_first_out() {
 }
 
 #[test]
-fn a_slot_that_comes_free_is_the_heads_and_nobody_jumps_the_queue() {
+fn a_freed_slot_belongs_to_the_head_and_the_line_cannot_be_bypassed() {
     let (mut channel, places) = full(1, &[1, 2]);
     assert_eq!(channel.abort(), Some(1));
     assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (1, 1, 1));
@@ -115,7 +115,7 @@ fn a_slot_that_comes_free_is_the_heads_and_nobody_jumps_the_queue() {
 }
 
 #[test]
-fn asking_again_replaces_the_token_and_keeps_the_place() {
+fn reserving_again_replaces_the_token_and_keeps_the_place() {
     let (mut channel, places) = full(1, &[1, 2]);
     let mut place = Some(places[0]);
     let answer = channel.reserve_with(&mut place, 10);
@@ -127,7 +127,7 @@ fn asking_again_replaces_the_token_and_keeps_the_place() {
 }
 
 #[test]
-fn a_place_that_is_no_longer_in_line_is_exchanged_for_a_new_one() {
+fn a_place_that_is_no_longer_in_line_is_replaced_by_a_new_one() {
     let (mut channel, places) = full(1, &[1, 2]);
     let _ = channel.leave(places[0]);
     let mut place = Some(places[0]);
@@ -137,29 +137,29 @@ fn a_place_that_is_no_longer_in_line_is_exchanged_for_a_new_one() {
 }
 
 #[test]
-fn each_slot_that_comes_free_is_granted_to_the_next_in_line() {
+fn each_freed_slot_is_granted_to_the_next_in_line() {
     let (mut channel, places) = full(2, &[1, 2, 3]);
     assert_eq!((channel.abort(), channel.abort()), (Some(1), Some(2)));
     assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (2, 2, 1));
-    // They come for their slots in whatever order.
+    // Grants may be collected in any order.
     assert_eq!(channel.reserve(&mut Some(places[1]), 2), GRANTED);
     assert_eq!(channel.reserve(&mut Some(places[0]), 1), GRANTED);
     assert_eq!((channel.granted(), channel.waiters()), (0, 1));
 }
 
 #[test]
-fn a_grant_that_is_given_up_goes_to_the_next() {
+fn an_abandoned_grant_goes_to_the_next_in_line() {
     let (mut channel, places) = full(1, &[1, 2]);
     assert_eq!(channel.abort(), Some(1));
     let left = Left { was_there: true, token: None, wake: Some(2) };
     assert_eq!(channel.leave(places[0]), left);
     let left = Left { was_there: true, token: None, wake: None };
     assert_eq!(channel.leave(places[1]), left);
-    assert_eq!(channel.try_reserve(), Ok(()), "no phantom is left in line");
+    assert_eq!(channel.try_reserve(), Ok(()), "no stale waiter is left in line");
 }
 
 #[test]
-fn leaving_without_room_wakes_nobody_and_hands_the_token_back() {
+fn leaving_without_room_wakes_no_sender_and_returns_the_token() {
     let (mut channel, places) = full(1, &[1, 2, 3]);
     let before = (channel.len(), channel.reserved());
     let left =
@@ -188,7 +188,7 @@ fn without_a_permit_neither_send_nor_abort_changes_anything() {
 }
 
 #[test]
-fn a_slot_that_was_granted_is_no_permit_until_its_sender_has_come() {
+fn a_granted_slot_is_no_permit_until_it_is_collected() {
     let (mut channel, places) = full(1, &[1]);
     assert_eq!(channel.abort(), Some(1));
     assert_eq!((channel.send(7), channel.abort()), (Sent::NoPermit { value: 7 }, None));
@@ -198,7 +198,7 @@ fn a_slot_that_was_granted_is_no_permit_until_its_sender_has_come() {
 }
 
 #[test]
-fn every_way_of_sending_wakes_the_receiver_once() {
+fn every_kind_of_send_wakes_the_receiver_once() {
     let sends: [fn(&mut Numbers) -> Option<u32>; 3] = [
         |channel| {
             channel.try_reserve().unwrap();
@@ -238,7 +238,7 @@ fn a_cancelled_receive_consumes_nothing() {
 }
 
 #[test]
-fn evicting_takes_the_oldest_message_only_when_it_must() {
+fn evicting_removes_the_oldest_message_only_if_necessary() {
     let mut channel = channel(2);
     assert_eq!(channel.send_evict_oldest(1), Ok(Evicted { old: None, wake: None }));
     assert_eq!(channel.send_evict_oldest(2), Ok(Evicted { old: None, wake: None }));
@@ -257,18 +257,18 @@ fn evicting_never_evicts_a_permit() {
 }
 
 #[test]
-fn evicting_takes_a_slot_that_nobody_has_come_for_and_whose_it_was_is_the_head_again() {
+fn evicting_revokes_an_uncollected_grant_and_its_waiter_is_the_head_again() {
     let (mut channel, places) = full(2, &[1, 2]);
     let _ = channel.send(6);
     assert_eq!(channel.abort(), Some(1));
-    assert_eq!(channel.try_send(7), Err(TrySendError::Full(7)), "no other send passes the line");
+    assert_eq!(channel.try_send(7), Err(TrySendError::Full(7)), "other sends respect the line");
     assert_eq!(channel.send_evict_oldest(7), Ok(Evicted { old: None, wake: None }));
     assert_eq!(channel.messages().copied().collect::<Vec<_>>(), [6, 7]);
     assert_eq!((channel.granted(), channel.waiters()), (0, 2));
     channel.check().unwrap();
-    // It was woken already: if a slot comes free before it looks, it is not woken again.
+    // It was woken before: a slot that becomes free before it retries does not wake it again.
     assert_eq!(channel.clone().try_recv(), Ok((6, None)));
-    // It looks, finds no slot, and is woken for the next.
+    // It retries, finds no slot, and is woken for the next one.
     let mut head = Some(places[0]);
     assert_eq!(channel.reserve(&mut head, 1), Ok(Reserve::Waiting(places[0])));
     assert_eq!(channel.try_recv(), Ok((6, Some(1))));
@@ -279,7 +279,7 @@ fn evicting_takes_a_slot_that_nobody_has_come_for_and_whose_it_was_is_the_head_a
 }
 
 #[test]
-fn a_closed_receiver_hands_everything_out_once_and_refuses_every_sender() {
+fn a_closed_receiver_returns_everything_once_and_refuses_every_sender() {
     let (mut channel, places) = full(2, &[1, 2, 3]);
     let _ = channel.send(7);
     assert_eq!(channel.try_recv(), Ok((7, Some(1))));
@@ -322,7 +322,7 @@ fn a_permit_outlives_the_receiver_and_still_frees_its_slot() {
 }
 
 #[test]
-fn the_last_sender_wakes_the_receiver_and_the_queue_drains_first() {
+fn the_last_sender_wakes_the_receiver_after_the_queue_is_drained() {
     let mut idle = channel(1);
     assert!(idle.add_sender());
     assert_eq!((idle.senders(), idle.recv(RECEIVER)), (2, Recv::Waiting));
@@ -340,7 +340,7 @@ fn the_last_sender_wakes_the_receiver_and_the_queue_drains_first() {
 }
 
 #[test]
-fn no_sender_comes_back_after_the_last() {
+fn no_sender_can_be_added_after_the_last() {
     let mut channel = channel(1);
     assert_eq!((channel.drop_sender(), channel.drop_sender()), (None, None));
     assert!(!channel.add_sender());
@@ -366,7 +366,7 @@ fn a_live_permit_keeps_its_sender_counted() {
     }
     let (mut channel, _) = full(1, &[]);
     assert_eq!(channel.drop_sender(), None);
-    assert!(channel.add_sender(), "a weak sender can be upgraded while the permit lives");
+    assert!(channel.add_sender(), "a weak sender can be upgraded while the permit is live");
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn a_waiting_sender_is_still_a_sender() {
 }
 
 #[test]
-fn draining_takes_all_messages_and_lets_the_line_move() {
+fn draining_receives_all_messages_and_advances_the_line() {
     let (mut channel, places) = full(2, &[1, 2]);
     let _ = (channel.send(7), channel.send(8));
     assert_eq!(channel.drain(), (vec![7, 8].into(), vec![1, 2]));
@@ -391,7 +391,7 @@ fn draining_takes_all_messages_and_lets_the_line_move() {
 }
 
 #[test]
-fn errors_name_their_code_and_hand_the_value_back() {
+fn errors_have_their_code_and_return_the_value() {
     struct Opaque(u8);
     let error = TrySendError::Full(Opaque(3));
     assert_eq!((error.status(), format!("{error:?}")), (Status::Full, "Full(..)".into()));
@@ -416,38 +416,38 @@ fn errors_name_their_code_and_hand_the_value_back() {
 }
 
 #[test]
-fn the_check_names_each_broken_rule() {
+fn check_reports_each_broken_rule() {
     let broken = |capacity, waiting: &[u32], harm: fn(&mut Numbers)| {
         let (mut channel, _) = full(capacity, waiting);
         harm(&mut channel);
         channel.check().unwrap_err()
     };
-    assert_eq!(broken(1, &[], |c| c.reserved = 2), "more slots used than there are");
-    assert_eq!(broken(1, &[], |c| c.queue.push_back(1)), "more slots used than there are");
+    assert_eq!(broken(1, &[], |c| c.reserved = 2), "more slots are used than exist");
+    assert_eq!(broken(1, &[], |c| c.queue.push_back(1)), "more slots are used than exist");
     let order = "the waiters are out of order";
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line.make_contiguous().reverse()), order);
     assert_eq!(broken(1, &[1, 2], |c| c.waiters.line[1].id = c.waiters.line[0].id), order);
     assert_eq!(broken(1, &[1], |c| c.waiters.next -= 1), order);
-    assert_eq!(broken(1, &[1], |c| c.reserved = 0), "somebody waits beside room");
+    assert_eq!(broken(1, &[1], |c| c.reserved = 0), "a sender waits although a slot is free");
     let grants = "the grants are out of order";
     assert_eq!(broken(1, &[1], |c| c.granted.push_back(WaiterId(7))), grants);
     assert_eq!(broken(2, &[], |c| c.granted.extend([WaiterId(1), WaiterId(0)])), grants);
     let more = "more grants than reserved slots";
     assert_eq!(broken(1, &[], |c| c.granted.extend([WaiterId(0), WaiterId(1)])), more);
-    let beside = "the receiver sleeps beside a message";
+    let beside = "the receiver waits although a message is queued";
     let harm: fn(&mut Numbers) = |c| {
         c.receiver = Some(RECEIVER);
         c.queue.push_back(1);
         c.reserved = 0;
     };
     assert_eq!(broken(1, &[], harm), beside);
-    let alone = "the receiver sleeps and no sender is left";
+    let alone = "the receiver waits although no sender is left";
     let harm: fn(&mut Numbers) = |c| {
         c.receiver = Some(RECEIVER);
         (c.senders, c.reserved) = (0, 0);
     };
     assert_eq!(broken(1, &[], harm), alone);
-    let behind = "something is left behind a closed receiver";
+    let behind = "a closed receiver has left something behind";
     assert_eq!(broken(1, &[1], |c| c.receiving = Receiving::Nothing), behind);
     let harms: [fn(&mut Numbers); 2] = [|c| c.queue.push_back(1), |c| c.receiver = Some(RECEIVER)];
     for harm in harms {
@@ -457,7 +457,7 @@ fn the_check_names_each_broken_rule() {
         harm(&mut channel);
         assert_eq!(channel.check(), Err(behind));
     }
-    let refused = "a refused sender waits";
+    let refused = "a sender waits although senders are refused";
     assert_eq!(broken(1, &[1], |c| c.receiving = Receiving::Rest), refused);
     let harm: fn(&mut Numbers) = |c| {
         c.receiver = Some(RECEIVER);
@@ -468,7 +468,7 @@ fn the_check_names_each_broken_rule() {
 }
 
 #[test]
-fn a_channel_that_refuses_senders_gives_out_what_was_sent_and_promised() {
+fn a_channel_that_refuses_senders_delivers_sent_and_permitted_messages() {
     let (mut channel, places) = full(2, &[1, 2]);
     assert_eq!(channel.send(10), Sent::Queued { wake: None });
     let refused = channel.refuse_senders();
@@ -481,10 +481,10 @@ fn a_channel_that_refuses_senders_gives_out_what_was_sent_and_promised() {
     assert_eq!(channel.try_send(5), Err(TrySendError::Disconnected(5)));
     assert_eq!(channel.send_evict_oldest(5), Err(TrySendError::Disconnected(5)));
     assert_eq!(channel.recv(RECEIVER), Recv::Message { value: 10, wake: None });
-    assert_eq!(channel.recv(RECEIVER), Recv::Waiting, "a permit is out");
+    assert_eq!(channel.recv(RECEIVER), Recv::Waiting, "a permit is outstanding");
     assert_eq!(channel.send(11), Sent::Queued { wake: Some(RECEIVER) });
     assert_eq!(channel.recv(RECEIVER), Recv::Message { value: 11, wake: None });
-    assert_eq!(channel.recv(RECEIVER), Recv::Disconnected, "although there is a sender");
+    assert_eq!(channel.recv(RECEIVER), Recv::Disconnected, "although a sender exists");
     channel.check().unwrap();
 }
 
@@ -500,11 +500,14 @@ fn the_last_permit_of_a_refusing_channel_wakes_the_receiver() {
     assert_eq!(idle.refuse_senders().receiver, Some(RECEIVER));
     let _ = idle.close_receiver();
     let again = idle.refuse_senders();
-    assert!(again.receiver.is_none() && idle.is_receiver_closed(), "what is gone stays gone");
+    assert!(
+        again.receiver.is_none() && idle.is_receiver_closed(),
+        "a closed receiver stays closed"
+    );
 }
 
 #[test]
-fn several_slots_are_gathered_in_order_and_wake_once() {
+fn several_slots_are_collected_in_order_and_wake_once() {
     let mut channel = channel(3);
     channel.try_reserve_many(2).unwrap();
     let mut many = None;
@@ -512,7 +515,7 @@ fn several_slots_are_gathered_in_order_and_wake_once() {
     assert!(matches!(asked, (Ok(Reserve::Waiting(_)), None)));
     assert_eq!((channel.reserved(), channel.granted(), channel.waiters()), (3, 1, 2));
     let last = wait(&mut channel, 2);
-    assert_eq!(channel.abort(), None, "one is missing");
+    assert_eq!(channel.abort(), None, "one slot is missing");
     assert_eq!(channel.abort(), Some(1));
     channel.check().unwrap();
     assert_eq!(channel.reserve_many_with(&mut many, 3, 1), (Ok(Reserve::Granted), Some(1)));
@@ -522,7 +525,7 @@ fn several_slots_are_gathered_in_order_and_wake_once() {
 }
 
 #[test]
-fn more_slots_than_there_are_are_refused_at_once_however_many() {
+fn a_request_for_more_slots_than_exist_is_refused_immediately() {
     let mut channel = channel(2);
     for count in [3, usize::MAX] {
         let mut many = None;
@@ -531,7 +534,7 @@ fn more_slots_than_there_are_are_refused_at_once_however_many() {
         assert_eq!(channel.try_reserve_many(count), Err(TryReserveManyError::TooMany));
     }
     channel.try_reserve_many(2).unwrap();
-    assert_eq!(channel.try_reserve_many(3), Err(TryReserveManyError::TooMany), "also if full");
+    assert_eq!(channel.try_reserve_many(3), Err(TryReserveManyError::TooMany), "even if full");
     assert_eq!(channel.try_reserve_many(2), Err(TryReserveManyError::Full));
     assert_eq!(channel.try_reserve_many(0), Ok(()));
     let _ = channel.refuse_senders();
@@ -541,7 +544,7 @@ fn more_slots_than_there_are_are_refused_at_once_however_many() {
 }
 
 #[test]
-fn who_leaves_while_it_gathers_passes_all_on() {
+fn a_waiter_that_leaves_passes_on_all_its_slots() {
     let mut channel = channel(2);
     channel.try_reserve().unwrap();
     let mut many = None;
@@ -564,7 +567,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn no_token_and_no_message_is_dropped_inside() {
+fn the_channel_drops_no_token_and_no_message() {
     fn keep<A>(answer: A) {
         core::mem::forget(answer);
     }

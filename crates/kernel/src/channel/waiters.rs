@@ -1,6 +1,6 @@
 //! The line of senders that wait for a slot.
 //!
-//! Ids only grow and newcomers join at the tail, so the line is sorted by id.
+//! Ids only grow and senders join at the tail, so the line is sorted by id.
 
 use crate::sorted::take_at;
 use alloc::collections::VecDeque;
@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaiterId(pub(super) u64);
 
-/// Places in a row of one sender, which wants as many slots.
+/// The consecutive places of one sender that requests several slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Places {
     first: u64,
@@ -17,7 +17,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// The last of them, which is served last.
+    /// The last place, which is served last.
     pub(super) fn last(self) -> WaiterId {
         WaiterId(self.last)
     }
@@ -30,8 +30,8 @@ impl Places {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiter<W> {
     pub(super) id: WaiterId,
-    /// `None`: it was woken for a slot that was taken from it, and has not looked since; or it is
-    /// not the last place of its sender.
+    /// `None` if the waiter was woken for a slot that was revoked and has not retried since, or if
+    /// this is not the last place of its sender.
     pub(super) token: Option<W>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Waiters<W> {
     pub(super) next: u64,
 }
 
-/// The tokens of those who waited, in order, but for who was woken before.
+/// The tokens of the waiters that were not woken before, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wakes<W>(VecDeque<Waiter<W>>);
 
@@ -58,12 +58,12 @@ impl<W> Iterator for Wakes<W> {
 }
 
 impl<W> Waiters<W> {
-    /// Where the waiter stands; the head is at 0.
+    /// Returns the position of a waiter; the head is at 0.
     pub(super) fn position(&self, id: WaiterId) -> Option<usize> {
         self.line.binary_search_by_key(&id, |waiter| waiter.id).ok()
     }
 
-    /// Joins at the tail.
+    /// Adds a waiter at the tail.
     pub(super) fn join(&mut self, token: W) -> WaiterId {
         let id = WaiterId(self.next);
         self.next += 1;
@@ -71,8 +71,8 @@ impl<W> Waiters<W> {
         id
     }
 
-    /// Takes `count` places in a row. The first `served` of them need not stand in line; there are
-    /// fewer of these.
+    /// Takes `count` consecutive places. The first `served` of them, fewer than all, are not added
+    /// to the line.
     pub(super) fn join_many(&mut self, count: usize, served: usize, token: W) -> Places {
         let places = Places { first: self.next, last: self.next + count as u64 - 1 };
         self.next += count as u64;
@@ -82,7 +82,7 @@ impl<W> Waiters<W> {
         places
     }
 
-    /// Exchanges the token of a waiter: the one that is not kept.
+    /// Replaces the token of a waiter. Returns the token that is not kept.
     pub(super) fn replace(&mut self, id: WaiterId, token: W) -> Option<W> {
         match self.position(id) {
             Some(at) => self.line[at].token.replace(token),
@@ -90,18 +90,18 @@ impl<W> Waiters<W> {
         }
     }
 
-    /// Removes one waiter, if it is here: its token.
+    /// Removes a waiter from the line. Returns its token.
     pub(super) fn remove(&mut self, id: WaiterId) -> Option<Option<W>> {
         let position = self.position(id)?;
         take_at(&mut self.line, position).map(|waiter| waiter.token)
     }
 
-    /// Everybody leaves.
+    /// Removes all waiters.
     pub(super) fn take_all(&mut self) -> Wakes<W> {
         Wakes(core::mem::take(&mut self.line))
     }
 
-    /// Ids grow along the line and stay below the next one.
+    /// Whether the ids grow along the line and are below the next one.
     pub(super) fn is_sound(&self) -> bool {
         let ids = self.line.iter().map(|waiter| waiter.id.0);
         ids.clone().is_sorted_by(|a, b| a < b) && ids.max().is_none_or(|last| last < self.next)

@@ -1,7 +1,7 @@
-//! Bounded bypass: how often waiting work may be passed by work that goes before it.
+//! Bounded bypass: a limit on how often waiting work is passed by preferred work.
 
-/// Counts how often one kind of work was passed in a row by another that goes before it. At the
-/// limit the work that was passed goes first, once.
+/// Counts how often in a row one kind of work was passed by preferred work. At the limit the passed
+/// work goes first, once.
 ///
 /// ```
 /// use asx_kernel::lanes::Bypass;
@@ -20,26 +20,26 @@ pub struct Bypass {
 }
 
 impl Bypass {
-    /// The limit that hosts use.
+    /// The default limit.
     pub const LIMIT: u32 = 64;
 
-    /// Nothing was passed yet. A limit of 0 counts as 1.
+    /// Creates a counter at 0. A limit of 0 counts as 1.
     pub const fn new(limit: u32) -> Bypass {
         Bypass { limit: if limit == 0 { 1 } else { limit }, passed: 0 }
     }
 
-    /// Whether the work that was passed goes first now, if it still waits.
+    /// Whether the passed work goes first now, if it still waits.
     pub const fn is_due(self) -> bool {
         self.passed >= self.limit
     }
 
-    /// Notes a dispatch: `passed` if the work waited and was passed, otherwise it went, or none
-    /// waited.
+    /// Records a dispatch. `passed` is true if the work waited and was passed, and false if it was
+    /// dispatched or did not wait.
     pub fn record(&mut self, passed: bool) {
         self.passed = if passed { self.passed.saturating_add(1) } else { 0 };
     }
 
-    /// How often it was passed since it went last.
+    /// Returns how often in a row the work was passed.
     pub const fn passed(self) -> u32 {
         self.passed
     }

@@ -1,12 +1,12 @@
-//! What a worker can show for its run: counters of dispatches and of limits met.
+//! A worker's certificate: counters of its dispatches and of exceeded limits.
 
 use super::{Lane, Pending, Verdict};
 use crate::digest::digest_words;
 
-/// One worker's dispatch counters. Equal dispatch traces give equal certificates.
+/// One worker's dispatch counters. Equal dispatch sequences give equal certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
-    /// Cancel dispatches, fallbacks not counted.
+    /// Cancel dispatches, without fallbacks.
     pub cancel: u64,
     /// Timed dispatches.
     pub timed: u64,
@@ -14,18 +14,18 @@ pub struct Certificate {
     pub ready: u64,
     /// Fallback dispatches.
     pub fallback: u64,
-    /// Dispatches of cancel work, fallbacks included, with the streak at the configured limit or
-    /// over it.
+    /// Dispatches of cancel work, including fallbacks, with the streak at or above the configured
+    /// limit.
     pub base_exceedances: u64,
-    /// Dispatches of cancel work with the streak at the limit in force or over it while other work
-    /// waited: 0, or the law was broken.
+    /// Dispatches of cancel work with the streak at or above the limit in force while other work
+    /// waited. Always 0 unless the law was violated.
     pub effective_exceedances: u64,
     /// The largest limit in force at any dispatch.
     pub max_effective_limit: u64,
 }
 
 impl Certificate {
-    /// Counts a dispatch, given the streak before it, the configured limit and what waited.
+    /// Counts a dispatch, given the streak before it, the configured limit and the waiting lanes.
     pub fn record(&mut self, verdict: Verdict, streak: u32, base: u32, pending: Pending) {
         match verdict.lane {
             Lane::Cancel if verdict.fallback => self.fallback += 1,
@@ -40,7 +40,7 @@ impl Certificate {
         self.max_effective_limit = self.max_effective_limit.max(u64::from(verdict.limit));
     }
 
-    /// The digest of the seven fields in their order.
+    /// Returns the digest of the seven fields in order.
     pub fn witness_hash(&self) -> u64 {
         digest_words(&[
             self.cancel,
@@ -62,7 +62,7 @@ mod tests {
     const ALL: Pending = Pending { cancel: true, timed: true, ready: true };
     const ALONE: Pending = Pending { cancel: true, timed: false, ready: false };
 
-    /// The certificate after one dispatch with the streak at `streak`, limits 2 and 4.
+    /// Returns the certificate after one dispatch with the streak at `streak` and limits 2 and 4.
     fn after(lane: Lane, fallback: bool, streak: u32, pending: Pending) -> [u64; 7] {
         let mut of = Certificate::default();
         of.record(Verdict { lane, fallback, limit: 4 }, streak, 2, pending);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dispatch_is_counted_once_in_its_own_field() {
+    fn each_dispatch_is_counted_once_in_its_field() {
         assert_eq!(after(Lane::Cancel, false, 1, ALL), [1, 0, 0, 0, 0, 0, 4]);
         assert_eq!(after(Lane::Timed, false, 9, ALL), [0, 1, 0, 0, 0, 0, 4]);
         assert_eq!(after(Lane::Ready, false, 9, ALL), [0, 0, 1, 0, 0, 0, 4]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_add_up_and_the_largest_limit_stays() {
+    fn counters_accumulate_and_the_largest_limit_is_kept() {
         let mut of = Certificate::default();
         for (lane, fallback, limit) in [
             (Lane::Cancel, false, 2),

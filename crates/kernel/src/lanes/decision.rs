@@ -1,16 +1,16 @@
-//! What goes into a scheduler and what comes out: tokens, sources, tickets, decisions.
+//! The input and output types of a scheduler: tokens, sources, tickets, decisions.
 
 use super::{EntryId, Lane, Place};
 use crate::digest::digest_words;
 use crate::ids::TaskId;
 
-/// What waits in the lanes: something that can be named in the decision hash.
+/// An entry in the lanes, with an id for the decision hash.
 pub trait Token {
-    /// The id that goes into the hash.
+    /// The id in the decision hash.
     fn word(&self) -> u64;
 
-    /// Whether what waits at this place can still be run. A dead entry is set aside when its turn
-    /// comes, and uses up no turn.
+    /// Whether the entry at this place can still be run. A dead entry is set aside when it is
+    /// chosen, and does not count as a dispatch.
     fn is_live(&self, _place: Place) -> bool {
         true
     }
@@ -31,22 +31,22 @@ impl Token for TaskId {
 /// A queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The queue all workers share.
+    /// The queue that all workers share.
     Global,
-    /// A worker's own queue; a worker that does not exist means the global one.
+    /// A worker's own queue. A worker that does not exist means the global queue.
     Local(usize),
 }
 
-/// Names an entry of a scheduler; stale once the entry was dispatched or removed.
+/// Identifies an entry of a scheduler; stale once the entry was dispatched or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
-    /// The queue it waits in.
+    /// The queue of the entry.
     pub source: Source,
-    /// The entry there.
+    /// The entry in that queue.
     pub entry: EntryId,
 }
 
-/// Where a dispatched entry came from.
+/// The queue from which an entry was dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The global queue.
@@ -57,41 +57,41 @@ pub enum Origin {
     Stolen(usize),
 }
 
-/// One dispatch and how it came about.
+/// A dispatch and its circumstances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<T> {
-    /// Who dispatches.
+    /// The dispatching worker.
     pub worker: usize,
-    /// The lane it waited in.
+    /// The lane of the entry.
     pub lane: Lane,
-    /// The queue it waited in.
+    /// The queue of the entry.
     pub source: Origin,
-    /// Cancel work over its limit, for want of anything else.
+    /// Whether this is cancel work above its limit, dispatched because no other work was found.
     pub fallback: bool,
     /// The worker's cancel streak before this dispatch.
     pub streak: u32,
     /// The cancel-streak limit in force.
     pub limit: u32,
-    /// The decision's number: 1, 2, ..
+    /// The number of the decision: 1, 2, ..
     pub seq: u64,
-    /// The decision's link in the chain.
+    /// The link of the decision in the hash chain.
     pub hash: u64,
-    /// What is dispatched.
+    /// The dispatched entry.
     pub token: T,
 }
 
-/// The hash chain over decisions: each link covers its predecessor.
+/// The hash chain of decisions. Each link covers its predecessor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecisionChain {
-    /// How many decisions were made.
+    /// The number of decisions.
     pub seq: u64,
     /// The last link; 0 before the first decision.
     pub hash: u64,
 }
 
 impl DecisionChain {
-    /// Adds a decision: the link is the digest of previous link, number, lane rank, token, streak
-    /// before and limit.
+    /// Adds a decision. The link is the digest of the previous link, the number, the lane rank, the
+    /// token, the streak before the decision and the limit.
     pub fn extend(&mut self, lane: Lane, token: u64, streak: u32, limit: u32) {
         self.seq += 1;
         let streak = u64::from(streak);

@@ -1,94 +1,95 @@
-//! The decision law for one worker, over whatever queues its host has.
+//! The decision law for one worker, over the queues of its host.
 //!
 //! There is one global queue (external and timer wakes) and one local queue per worker (wakes from
 //! that worker). A worker sees the global queue and its own:
 //!
-//! 1. [`Fairness`] picks a lane from what the worker sees. The lane dominates the source: the
-//!    global entry of that lane goes, else the local one, and in the ready lane of a queue the
-//!    highest priority; each within the bounds on bypass.
-//! 2. With nothing to see, the worker steals from the others what any worker may run: cancel work,
-//!    then timed, then ready. A stolen entry counts like an own one of its lane.
-//! 3. With the cancel streak at its limit and nothing but cancel work to see, the turn belongs to
-//!    other work wherever it is: the worker first tries to steal timed or ready work. Failing that,
-//!    it dispatches its own cancel work as a fallback, or, having none, steals cancel work as a
-//!    fallback. The worker so keeps its bound without ever idling beside runnable work.
+//! 1. [`Fairness`] picks a lane among those that the worker sees. The lane takes precedence over
+//!    the source: the global entry of that lane goes first, else the local one. In the ready lane
+//!    of a queue the highest priority goes first. Both preferences are subject to the bounds on
+//!    bypass.
+//! 2. If it sees no work, the worker steals work that any worker may run: cancel work, then timed,
+//!    then ready. A stolen entry counts like a local one of its lane.
+//! 3. If the cancel streak is at its limit and only cancel work is visible, other work has
+//!    precedence wherever it is: the worker first tries to steal timed or ready work. Otherwise it
+//!    dispatches its own cancel work as a fallback or, having none, steals cancel work as a
+//!    fallback. The worker thus observes its bound without idling while work is runnable.
 
 use super::{Fairness, Lane, Origin, Pending, Place, Suggestion, Turn, Verdict};
 
-/// The queues that one worker takes entries from.
+/// The queues from which one worker takes entries.
 pub trait Queues {
-    /// What waits in them.
+    /// The type of the entries.
     type Entry;
 
-    /// Whether there can be other workers. Without any, the code that steals is left out.
+    /// Whether there can be other workers. If not, the stealing code is omitted.
     const STEALS: bool = true;
 
-    /// The worker's streaks, as they are now.
+    /// The worker's current streaks.
     fn fairness(&self) -> &Fairness;
 
-    /// The lanes in which the worker sees work: in the global queue and in its own.
+    /// The lanes with work that the worker sees: in the global queue and in its own.
     fn pending(&self) -> Pending;
 
-    /// Whether an entry of the lane waits in the worker's own queue.
+    /// Whether the worker's own queue has an entry in the lane.
     fn has_local(&self, lane: Lane) -> bool;
 
-    /// Takes the entry of a lane of the global queue that goes first. In the ready lane that is the
-    /// one of the highest priority, or the one that was added first if the `oldest` is asked for.
+    /// Takes the first entry of a lane of the global queue. In the ready lane this is the one with
+    /// the highest priority, or the one that was added first if `oldest` is set.
     fn take_global(&mut self, lane: Lane, oldest: bool) -> Option<Taken<Self::Entry>>;
 
-    /// The same from the worker's own queue.
+    /// Like [`take_global`](Queues::take_global), from the worker's own queue.
     fn take_local(&mut self, lane: Lane, oldest: bool) -> Option<Taken<Self::Entry>>;
 
-    /// Takes an entry that another worker lets go of: of the first lane among these in which the
-    /// first worker that is asked has one.
+    /// Steals an entry from another worker: of the first of these lanes in which the first worker
+    /// in the scan has a stealable entry.
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<Self::Entry>>;
 }
 
-/// An entry that was taken from a queue the worker sees.
+/// An entry that was taken from a visible queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken<E> {
     /// The entry.
     pub entry: E,
-    /// The place it had.
+    /// Its place.
     pub place: Place,
-    /// It is a ready entry that went for its priority, before lower ones.
+    /// Whether it is a ready entry that was preferred to lower priorities.
     pub passed_lower: bool,
 }
 
-/// An entry that was taken from another worker.
+/// An entry that was stolen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stolen<E> {
     /// The entry.
     pub entry: E,
-    /// The place it had.
+    /// Its place.
     pub place: Place,
-    /// Whose it was.
+    /// The worker it was stolen from.
     pub victim: usize,
 }
 
-/// What goes next, and why. It is counted, by [`Fairness::dispatched`], once it turns out that the
-/// entry is alive.
+/// The choice of an entry and its circumstances. [`Fairness::dispatched`] counts it once the entry
+/// is known to be alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// The lane and the limit in force.
     pub verdict: Verdict,
-    /// The place it had in its lane.
+    /// The entry's place in its lane.
     pub place: Place,
     /// The queue.
     pub origin: Origin,
-    /// The lanes that held work when it was taken.
+    /// The lanes that held work when the entry was taken.
     pub pending: Pending,
-    /// Who waited beside it.
+    /// The work that the entry passed.
     pub turn: Turn,
 }
 
-/// Takes what goes next by the law. `None`: there is nothing that this worker may run.
+/// Takes the next entry by the law. Returns `None` if there is none that this worker may run.
 ///
-/// Other workers may take entries meanwhile. If the chosen one is gone, that says nothing about the
-/// other lanes: the worker decides again. Each failed attempt is another worker's success, so this
-/// ends.
+/// Other workers may take entries concurrently. If the chosen entry is gone, nothing is known about
+/// the other lanes, so the worker decides again. Each failed attempt is another worker's success,
+/// so the loop ends.
 ///
-/// `suggest` is asked what a governor suggests, given what waits.
+/// `suggest` is called with the waiting lanes and returns the governor's suggestion.
 #[inline]
 pub fn dispatch<Q: Queues>(
     queues: &mut Q,
@@ -115,7 +116,7 @@ fn find<Q: Queues>(
     let may_go = fairness.cancel_may_go(suggestion);
     let own = fairness.decide(pending, suggestion);
     if Q::STEALS && own.is_none_or(|own| own.fallback) {
-        // Nothing the worker sees may go as it is: see the module's points 2 and 3.
+        // No visible work may be dispatched as it is: see the module's points 2 and 3.
         let wanted = if may_go { &Lane::ALL[..] } else { &Lane::ALL[1..] };
         let stolen = |Stolen { entry, place, victim }: Stolen<Q::Entry>, fallback| {
             let verdict = Verdict { lane: place.lane(), fallback, limit };
@@ -133,7 +134,7 @@ fn find<Q: Queues>(
     take(queues, own?, pending)
 }
 
-/// Takes from what the worker sees: global, then local, unless that has been passed as often as is
+/// Takes a visible entry: global before local, unless local work has been passed as often as
 /// allowed.
 #[inline]
 fn take<Q: Queues>(

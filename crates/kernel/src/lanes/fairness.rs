@@ -1,31 +1,30 @@
-//! Which lane goes next, and for how long one lane may pass the others.
+//! The choice of the next lane, and the bounds on how often one lane may pass the others.
 //!
-//! The *streak* counts consecutive cancel dispatches. At the limit cancel work stands back for one
-//! dispatch of anything else; if there is nothing else it goes as a *fallback*. The streak returns
-//! to 0 with a dispatch from another lane, with a fallback and with a park. So nobody watches more
-//! than `limit` cancel dispatches in a row while waiting, whatever the governor says meanwhile.
+//! The *streak* counts consecutive cancel dispatches. At the limit, one dispatch of other work goes
+//! first; if there is none, cancel work is dispatched as a *fallback*. The streak returns to 0 with
+//! a dispatch from another lane, with a fallback and with a park. So no other work waits for more
+//! than `limit` cancel dispatches in a row, regardless of the governor.
 //!
-//! The *timed streak* counts consecutive timed dispatches made while cancel work waited, and bounds
-//! by the same number how long a governor that wants deadlines met can hold cancel work back. At
-//! most one of the two counters is above 0.
+//! The *timed streak* counts consecutive timed dispatches made while cancel work waited. The same
+//! limit bounds how long a governor that prefers deadlines can delay cancel work. At most one of
+//! the two counters is above 0.
 //!
-//! What goes before other work for another reason passes it at most
-//! [`bypass_limit`](FairnessConfig::bypass_limit) times in a row ([`Bypass`]); then the work that
-//! was passed goes first, once:
+//! All other preferences pass waiting work at most [`bypass_limit`](FairnessConfig::bypass_limit)
+//! times in a row ([`Bypass`]); then the passed work goes first, once:
 //!
 //! * timed work before ready work: ready work then takes the rank of timed work;
 //! * within a lane, the global queue before the worker's own;
 //! * within a queue, ready work of higher priority before lower: the entry that was added first
 //!   goes, so that every entry's turn comes.
 //!
-//! These counts are kept apart from the streaks: cancel work in between neither ends nor lengthens
+//! These counts are independent of the streaks: cancel work in between neither resets nor increases
 //! them.
 
 use super::{Bypass, Chosen, Lane};
 
 named_enum! {
-    /// A governor's suggestion, read once per step. It changes the order of dispatches, never what
-    /// is legal.
+    /// A governor's suggestion, read once per step. It changes the order of dispatches, never their
+    /// legality.
     #[derive(Default)]
     pub enum Suggestion {
         /// Cancel, timed, ready.
@@ -41,7 +40,7 @@ named_enum! {
 }
 
 impl Suggestion {
-    /// The order of lanes it asks for.
+    /// Returns the suggested order of lanes.
     pub const fn order(self) -> [Lane; 3] {
         match self {
             Suggestion::MeetDeadlines => [Lane::Timed, Lane::Cancel, Lane::Ready],
@@ -49,7 +48,7 @@ impl Suggestion {
         }
     }
 
-    /// The cancel-streak limit it makes of the configured one.
+    /// Returns the cancel-streak limit, given the configured one.
     pub const fn limit(self, base: u32) -> u32 {
         match self {
             Suggestion::DrainObligations | Suggestion::DrainRegions => base.saturating_mul(2),
@@ -62,14 +61,16 @@ settings! {
     /// The settings of [`Fairness`].
     #[derive(Copy)]
     pub struct FairnessConfig {
-        /// Cancel dispatches in a row while other work waits; 0 counts as 1.
+        /// The maximal number of consecutive cancel dispatches while other work waits; 0 counts as
+        /// 1.
         cancel_streak_limit: u32 = 16,
-        /// How often in a row other work is passed for its lane, queue or priority; 0 counts as 1.
+        /// How often in a row other work is passed because of its lane, queue or priority; 0 counts
+        /// as 1.
         bypass_limit: u32 = Bypass::LIMIT,
     }
 }
 
-/// Which lanes hold work, as the deciding worker sees it.
+/// The lanes that hold work, as the deciding worker sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// Cancel work waits.
@@ -81,7 +82,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Asks of each lane whether it holds work.
+    /// Calls `holds` for each lane.
     pub fn of(holds: impl Fn(Lane) -> bool) -> Pending {
         let [cancel, timed, ready] = Lane::ALL.map(holds);
         Pending { cancel, timed, ready }
@@ -107,29 +108,29 @@ impl Pending {
     }
 }
 
-/// What was decided.
+/// The decision for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The lane to dispatch from.
     pub lane: Lane,
-    /// Cancel work over its limit, dispatched because there is nothing else.
+    /// Whether this is cancel work above its limit, chosen because there is no other work.
     pub fallback: bool,
     /// The cancel-streak limit in force.
     pub limit: u32,
 }
 
-/// Which entry of the chosen lane went, and who waited beside it.
+/// The circumstances of a dispatched entry: its queue, and the work that it passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// It came from the global queue.
+    /// The entry came from the global queue.
     pub global: bool,
-    /// It came from the global queue while the worker's own had an entry in the same lane.
+    /// The entry came from the global queue while the worker's own had an entry in the same lane.
     pub passed_local: bool,
-    /// It was ready work that went for its priority while lower ones waited in its queue.
+    /// The entry was ready work, preferred for its priority to lower ones in its queue.
     pub passed_lower: bool,
 }
 
-/// One worker's streaks.
+/// One worker's streaks and bypass counters.
 ///
 /// ```
 /// use asx_kernel::lanes::{Fairness, FairnessConfig, Lane, Pending, Suggestion};
@@ -148,18 +149,18 @@ pub struct Fairness {
     base: u32,
     streak: u32,
     timed_streak: u32,
-    /// Of ready work by timed work.
+    /// Passes of ready work by timed work.
     ready: Bypass,
-    /// Of the worker's own work by global work, in each lane.
+    /// Passes of the worker's own work by global work, in each lane.
     local: [Bypass; 3],
-    /// Of ready work by that of higher priority: in the worker's own queue, and in the global one.
+    /// Passes of ready work by higher priorities: in the worker's own queue, and in the global one.
     lower: [Bypass; 2],
-    /// Turns of work that had been passed that often.
+    /// Dispatches that went first because of a bypass limit.
     bypasses: u64,
 }
 
 impl Fairness {
-    /// No streak yet.
+    /// Creates counters at 0.
     pub fn new(config: FairnessConfig) -> Fairness {
         let bypass = Bypass::new(config.bypass_limit);
         Fairness {
@@ -173,17 +174,17 @@ impl Fairness {
         }
     }
 
-    /// Chooses the lane; `None` when nothing waits. Changes nothing.
+    /// Chooses the lane, or returns `None` if no work waits. Changes nothing.
     ///
-    /// A fallback verdict covers what the caller told of in `pending`: a caller that can still find
-    /// other work elsewhere (steal) looks there first.
+    /// A fallback verdict is valid for the lanes in `pending`: a caller that may find other work
+    /// elsewhere (by stealing) tries that first.
     #[inline]
     pub fn decide(&self, pending: Pending, suggestion: Suggestion) -> Option<Verdict> {
         let limit = self.limit(suggestion);
         let ready_first = self.ready.is_due();
         let [first, second] =
             if ready_first { [Lane::Ready, Lane::Timed] } else { [Lane::Timed, Lane::Ready] };
-        // Timed work that has passed waiting cancel work `limit` times goes back to its rank.
+        // Timed work that has passed waiting cancel work `limit` times loses its precedence.
         let before_cancel = suggestion == Suggestion::MeetDeadlines && self.timed_streak < limit;
         let lane = if pending.cancel && self.streak < limit {
             if before_cancel && pending.has(first) { first } else { Lane::Cancel }
@@ -198,29 +199,28 @@ impl Fairness {
         Some(Verdict { lane, fallback: false, limit })
     }
 
-    /// Notes a dispatch; `pending` is what waited when it was decided, the dispatched entry
-    /// included.
+    /// Records a dispatch. `pending` is the state at the decision, including the dispatched entry.
     #[inline]
     pub fn record(&mut self, verdict: Verdict, pending: Pending) {
         let cancel = verdict.lane == Lane::Cancel && !verdict.fallback;
         let passed = verdict.lane == Lane::Timed && pending.cancel;
         self.streak = if cancel { self.streak.saturating_add(1) } else { 0 };
         self.timed_streak = if passed { self.timed_streak.saturating_add(1) } else { 0 };
-        // Cancel work passes both alike.
+        // Cancel work passes both alike, so it does not count.
         if !pending.ready || verdict.lane != Lane::Cancel {
             let passed = pending.ready && verdict.lane == Lane::Timed;
             Self::count(&mut self.bypasses, &mut self.ready, passed);
         }
     }
 
-    /// Notes a dispatch by [`dispatch`](super::dispatch).
+    /// Records a dispatch by [`dispatch`](super::dispatch).
     #[inline]
     pub fn dispatched(&mut self, chosen: Chosen) {
         self.record(chosen.verdict, chosen.pending);
         self.record_turn(chosen.verdict.lane, chosen.turn);
     }
 
-    /// Notes which entry of the lane it was.
+    /// Records the circumstances of the dispatched entry.
     #[inline]
     pub fn record_turn(&mut self, lane: Lane, turn: Turn) {
         let Fairness { local, lower, bypasses, .. } = self;
@@ -240,13 +240,13 @@ impl Fairness {
         self.local[lane as usize].is_due()
     }
 
-    /// Whether the entry that was added first goes next in the ready lane of a queue, whatever its
-    /// priority.
+    /// Whether the entry that was added first goes next in the ready lane of a queue, regardless of
+    /// its priority.
     pub fn oldest_first(&self, global: bool) -> bool {
         self.lower[usize::from(global)].is_due()
     }
 
-    /// Notes that the worker parked, or that the host went idle with all lanes empty.
+    /// Records that the worker parked, or that the host went idle with all lanes empty.
     pub fn parked(&mut self) {
         (self.streak, self.timed_streak) = (0, 0);
         let bypasses = [&mut self.ready].into_iter().chain(&mut self.local).chain(&mut self.lower);
@@ -259,17 +259,17 @@ impl Fairness {
     }
 
     getters! {
-        /// Cancel dispatches in a row.
+        /// The number of consecutive cancel dispatches.
         streak(&self) -> u32 = self.streak;
-        /// Timed dispatches in a row while cancel work waited.
+        /// The number of consecutive timed dispatches while cancel work waited.
         timed_streak(&self) -> u32 = self.timed_streak;
         /// The configured limit.
         base_limit(&self) -> u32 = self.base;
-        /// How often work went first because it had been passed as often as is allowed.
+        /// The number of dispatches that went first because of a bypass limit.
         bypasses(&self) -> u64 = self.bypasses;
     }
 
-    /// The limit in force under a suggestion.
+    /// Returns the limit in force under a suggestion.
     pub fn limit(&self, suggestion: Suggestion) -> u32 {
         suggestion.limit(self.base)
     }
@@ -287,7 +287,7 @@ mod tests {
         Fairness::new(FairnessConfig { cancel_streak_limit, ..FairnessConfig::default() })
     }
 
-    /// The lanes of `count` dispatches, a fallback shown as `None`.
+    /// Returns the lanes of `count` dispatches, with `None` for a fallback.
     fn run(
         fairness: &mut Fairness,
         pending: Pending,
@@ -302,10 +302,10 @@ mod tests {
         (0..count).map(|_| step()).collect()
     }
 
-    /// Every combination of what waits, what is suggested, both streaks and a due bypass, against
-    /// the law as it is told: the order of the suggestion, less what may not go.
+    /// Every combination of waiting lanes, suggestion, both streaks and a due bypass, compared with
+    /// the law as documented: the order of the suggestion, minus the lanes that are at their limit.
     #[test]
-    fn a_decision_is_the_first_lane_in_order_that_may_go() {
+    fn a_decision_is_the_first_permitted_lane_in_order() {
         let histories = (0..3_u32).flat_map(|a| (0..3_u32).map(move |b| (a, b)));
         for (streak, timed_streak) in histories {
             for bits in 0..16 {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_cancel_work_stands_back_once() {
+    fn at_the_limit_other_work_goes_first_once() {
         use Lane::*;
         let lanes = run(&mut with_limit(2), ALL, Suggestion::NoPreference, 7);
         assert_eq!(lanes, [Cancel, Cancel, Timed, Cancel, Cancel, Timed, Cancel].map(Some));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn cancel_work_alone_falls_back_at_the_limit_and_starts_anew() {
+    fn cancel_work_alone_falls_back_at_the_limit_and_restarts() {
         let cancel = Some(Lane::Cancel);
         let lanes = run(&mut with_limit(2), CANCEL, Suggestion::NoPreference, 6);
         assert_eq!(lanes, [cancel, cancel, None, cancel, cancel, None]);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_streak_outlives_a_change_of_suggestion() {
+    fn a_streak_survives_a_change_of_suggestion() {
         let mut fairness = with_limit(2);
         run(&mut fairness, ALL, Suggestion::DrainObligations, 3);
         assert_eq!(fairness.streak(), 3);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_dispatch_moves_the_streaks_as_it_should() {
+    fn each_kind_of_dispatch_updates_the_streaks() {
         let after = |lane, fallback, pending| {
             let mut fairness = Fairness { streak: 5, timed_streak: 7, ..with_limit(9) };
             fairness.record(Verdict { lane, fallback, limit: 9 }, pending);
@@ -394,14 +394,14 @@ mod tests {
     }
 
     #[test]
-    fn a_park_forgets_both_streaks() {
+    fn a_park_resets_both_streaks() {
         let mut fairness = Fairness { streak: 1, timed_streak: 1, ..with_limit(2) };
         fairness.ready.record(true);
         fairness.parked();
         assert_eq!(fairness, with_limit(2));
     }
 
-    /// Every history of what waits and what is advised, of this length, with small limits.
+    /// Every history of waiting lanes and suggestions of this length, with small limits.
     fn histories(length: u32, mut each: impl FnMut(&mut dyn FnMut() -> (Pending, Suggestion))) {
         let choices = 7 * 2_u32;
         for mut number in 0..choices.pow(length) {
@@ -438,7 +438,7 @@ mod tests {
                     _ => 0,
                 };
                 assert!(passed <= 2, "ready work was passed {passed} times");
-                // The older bounds hold as before.
+                // The bounds on the streaks still hold.
                 let cancel = verdict.lane == Lane::Cancel && !verdict.fallback;
                 cancels = if cancel { cancels + 1 } else { 0 };
                 assert!(cancels <= 1 || !pending.other());
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn own_work_and_lower_priorities_are_due_after_the_limit() {
+    fn local_work_and_lower_priorities_are_due_after_the_limit() {
         let config = FairnessConfig { bypass_limit: 2, ..FairnessConfig::default() };
         for lane in Lane::ALL {
             let mut fairness = Fairness::new(config);
@@ -458,7 +458,11 @@ mod tests {
             assert!(!fairness.local_first(lane));
             fairness.record_turn(lane, passed);
             let due = Lane::ALL.map(|lane| fairness.local_first(lane));
-            assert_eq!(due, Lane::ALL.map(|other| other == lane), "each lane counts for itself");
+            assert_eq!(
+                due,
+                Lane::ALL.map(|other| other == lane),
+                "each lane is counted separately"
+            );
             fairness.record_turn(lane, Turn::default());
             assert!(!fairness.local_first(lane));
             assert_eq!(fairness.bypasses(), 1);
@@ -477,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_tells_lanes_apart() {
+    fn pending_distinguishes_lanes() {
         for bits in 0..8 {
             let [cancel, timed, ready] = [0, 1, 2].map(|bit| bits >> bit & 1 == 1);
             let pending = Pending { cancel, timed, ready };

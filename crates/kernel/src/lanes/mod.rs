@@ -1,15 +1,15 @@
-//! The scheduler: which runnable entry goes next, and why.
+//! The scheduler: the choice of the next runnable entry.
 //!
-//! [`Lanes`] is one queue: three lanes over one slab, each in its own order (cancel and ready by
-//! priority, timed by deadline, equals by insertion). [`Fairness`] decides which lane goes, under a
-//! governor's [`Suggestion`], so that no work is passed by other work for long. [`dispatch`] is the
-//! whole law for a worker: one global queue, a local one each, stealing, fallback, over the
-//! [`Queues`] of its host. [`Scheduler`] is such a host for N workers without threads. Each
-//! dispatch is counted in the worker's [`Certificate`].
+//! [`Lanes`] is one queue: three lanes over one slab, each with its own order (cancel and ready by
+//! priority, timed by deadline, equals by insertion). [`Fairness`] chooses the lane, under a
+//! governor's [`Suggestion`], such that the number of times that work is passed is bounded.
+//! [`dispatch`] is the complete law for a worker: one global queue, one local queue per worker,
+//! stealing and fallback, over the [`Queues`] of its host. [`Scheduler`] is such a host for N
+//! workers without threads. Each dispatch is counted in the worker's [`Certificate`].
 //!
 //! ```text
 //! wake -> enqueue(source, place) -> lanes -> decide(pending, suggestion) -> lane
-//!           lane: global, then local -> token      nothing but cancel over its limit, or nothing:
+//!           lane: global, then local -> token      only cancel work above its limit, or no work:
 //!                                                  steal -> token, else fallback cancel, or idle
 //! ```
 
@@ -41,8 +41,8 @@ use priority::Buckets;
 /// No slot.
 const NIL: u32 = u32::MAX;
 
-/// A slot's place in its list; in the timed lane `prev` is its position in the heap, and of a free
-/// slot `next` is the next free one.
+/// The links of a slot in its list. In the timed lane `prev` is its position in the heap, and in a
+/// free slot `next` is the next free one.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     prev: u32,
@@ -58,10 +58,10 @@ struct Entry<T> {
     pinned: bool,
 }
 
-/// Names one entry of one [`Lanes`]; stale once the entry has left.
+/// Identifies an entry of one [`Lanes`]; stale once the entry has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryId {
-    /// The insertion sequence: never used twice, so it serves as the slot's generation.
+    /// The insertion sequence. It is never reused, so it serves as the slot's generation.
     seq: u64,
     slot: u32,
 }
@@ -94,16 +94,16 @@ pub struct Lanes<T> {
     cancel: Buckets,
     timed: Queue,
     ready: Buckets,
-    /// How many entries each lane holds.
+    /// The number of entries in each lane.
     len: [usize; 3],
-    /// How many of them may be stolen.
+    /// The number of entries in each lane that may be stolen.
     stealable: [usize; 3],
-    /// Whether equals are ordered by their words: the first of them need not be the oldest.
+    /// Whether equals are ordered by their words, so that the first one need not be the oldest.
     by_word: bool,
 }
 
 impl<T> Lanes<T> {
-    /// Empty lanes.
+    /// Creates empty lanes.
     pub fn new() -> Lanes<T> {
         Lanes {
             entries: Vec::new(),
@@ -127,11 +127,11 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Adds an entry behind its equals. O(1), in the timed lane O(log n).
+    /// Adds an entry behind its equals. O(1); O(log n) in the timed lane.
     ///
     /// # Panics
     ///
-    /// With 2^32 - 1 entries waiting; there are fewer task ids than that.
+    /// If 2^32 - 1 entries wait; there are fewer task ids than that.
     pub fn push(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
         let id = self.admit(place, token, pinned);
         let links = &mut self.links[..];
@@ -143,11 +143,11 @@ impl<T> Lanes<T> {
         id
     }
 
-    /// Adds an entry by its token's [`word`](Token::word): before those of its equals whose word is
-    /// higher. O(n) in the number of equals, in the timed lane O(log n).
+    /// Adds an entry in the order of its token's [`word`](Token::word) among its equals. O(n) in
+    /// the number of equals; O(log n) in the timed lane.
     ///
-    /// Two entries of the same word keep the order of their insertion in the cancel and ready
-    /// lanes; in the timed lane there is one entry of a word at a time.
+    /// Two entries with the same word keep the order of their insertion in the cancel and ready
+    /// lanes. In the timed lane there is at most one entry with a given word.
     #[cold]
     pub fn push_by_word(&mut self, place: Place, token: T, pinned: bool) -> EntryId
     where
@@ -170,7 +170,7 @@ impl<T> Lanes<T> {
         id
     }
 
-    /// Counts an entry and gives it a slot; it is in no lane yet.
+    /// Counts an entry and stores it in a slot; it is not yet in a lane.
     fn admit(&mut self, place: Place, token: T, pinned: bool) -> EntryId {
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -187,19 +187,19 @@ impl<T> Lanes<T> {
         self.timed.push(node, |at, position| links[at as usize].prev = position);
     }
 
-    /// Takes the first entry of a lane. O(1), in the timed lane O(log n).
+    /// Removes the first entry of a lane. O(1); O(log n) in the timed lane.
     pub fn pop(&mut self, lane: Lane) -> Option<(Place, T)> {
         self.first(lane).and_then(|slot| self.take(slot))
     }
 
-    /// Takes a given entry, unless it has left already. O(1), in the timed lane O(log n).
+    /// Removes an entry, unless it has left. O(1); O(log n) in the timed lane.
     pub fn remove(&mut self, id: EntryId) -> Option<T> {
         self.entries.get(id.slot as usize).filter(|entry| entry.seq == id.seq)?;
         self.take(id.slot).map(|(_, token)| token)
     }
 
-    /// Takes one of the ready entries that share the highest priority: the `pick(count)`-th in
-    /// insertion order. `pick` is asked only when there are at least two.
+    /// Removes one of the ready entries that share the highest priority: number `pick(count)` in
+    /// insertion order. `pick` is called only if there are at least two.
     pub fn pop_ready_tied(&mut self, pick: impl FnOnce(usize) -> usize) -> Option<(Place, T)> {
         let count = self.ready.tied();
         let nth = if count < 2 { 0 } else { pick(count).min(count - 1) };
@@ -207,7 +207,7 @@ impl<T> Lanes<T> {
         self.take(slot)
     }
 
-    /// Takes the ready entry that was added first, whatever its priority.
+    /// Removes the ready entry that was added first, regardless of its priority.
     pub fn pop_oldest(&mut self) -> Option<(Place, T)> {
         let age = |slot: &u32| self.entries[*slot as usize].seq;
         let oldest = match self.by_word {
@@ -217,14 +217,14 @@ impl<T> Lanes<T> {
         self.take(oldest?)
     }
 
-    /// Whether the ready entry that goes first need not be the oldest: entries of more than one
-    /// priority wait, or several that are ordered by their words.
+    /// Whether the first ready entry need not be the oldest: entries of several priorities wait, or
+    /// several that are ordered by their words.
     pub fn is_mixed(&self) -> bool {
         self.ready.heads().nth(1).is_some() || (self.by_word && self.len(Lane::Ready) > 1)
     }
 
-    /// Takes the first entry of a lane that is not pinned. Passes over the pinned ones before it
-    /// (in the timed lane: looks at all), unless all are pinned, which it knows.
+    /// Removes the first entry of a lane that is not pinned. Skips pinned entries before it (in the
+    /// timed lane it examines all), except that it returns immediately if all are pinned.
     pub fn steal_from(&mut self, lane: Lane) -> Option<(Place, T)> {
         if self.stealable[lane as usize] == 0 {
             return None;
@@ -241,29 +241,30 @@ impl<T> Lanes<T> {
         slot.and_then(|slot| self.take(slot))
     }
 
-    /// How many entries of a lane may be stolen.
+    /// The number of entries of a lane that may be stolen.
     pub fn stealable(&self, lane: Lane) -> usize {
         self.stealable[lane as usize]
     }
 
-    /// How many entries a lane holds.
+    /// The number of entries in a lane.
     pub fn len(&self, lane: Lane) -> usize {
         self.len[lane as usize]
     }
 
     getters! {
-        /// How many entries there are.
+        /// The number of entries.
         total(&self) -> usize = self.len.iter().sum();
-        /// Whether there are none.
+        /// Whether there are no entries.
         is_empty(&self) -> bool = self.total() == 0;
     }
 
-    /// Where the entry is that would be popped next.
+    /// The place of the entry that would be popped next.
     pub fn peek(&self, lane: Lane) -> Option<Place> {
         self.first(lane).map(|slot| self.entries[slot as usize].place)
     }
 
-    /// A lane's entries in the order they would be popped; for diagnosis, not for speed.
+    /// Iterates over a lane's entries in the order in which they would be popped; slow, for
+    /// diagnosis.
     pub fn iter(&self, lane: Lane) -> impl Iterator<Item = (EntryId, Place, &T)> {
         let slots: Vec<u32> = match lane {
             Lane::Cancel => self.cancel.iter(&self.links).collect(),
@@ -281,7 +282,7 @@ impl<T> Lanes<T> {
         })
     }
 
-    /// Whether the structure is sound: what is wrong, if not.
+    /// Checks the structure. Returns the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         self.timed.check(|at, position| self.links[at as usize].prev == position)?;
         let cancel = self.cancel.check(&self.links)?;
@@ -303,14 +304,14 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Makes room for this many entries in all. Nothing has changed when it fails.
+    /// Reserves room for `entries` entries in total. Changes nothing on failure.
     pub fn try_reserve(&mut self, entries: usize) -> Result<(), TryReserveError> {
         self.entries.try_reserve(entries.saturating_sub(self.entries.len()))?;
         self.links.try_reserve(entries.saturating_sub(self.links.len()))?;
         self.timed.nodes.try_reserve(entries.saturating_sub(self.timed.nodes.len()))
     }
 
-    /// Puts an entry into a free slot.
+    /// Stores an entry in a free slot.
     fn store(&mut self, entry: Entry<T>) -> u32 {
         let slot = self.free;
         if slot != NIL {
@@ -325,7 +326,7 @@ impl<T> Lanes<T> {
         slot as u32
     }
 
-    /// Takes the entry of a slot out of its lane and frees the slot.
+    /// Removes the entry of a slot from its lane and frees the slot.
     fn take(&mut self, slot: u32) -> Option<(Place, T)> {
         let entry = &mut self.entries[slot as usize];
         let token = entry.token.take()?;
@@ -354,7 +355,7 @@ mod tests {
     const READY: Place = Place::ready(Priority::DEFAULT);
 
     #[test]
-    fn an_id_goes_stale_with_its_entry_though_the_slot_lives_on() {
+    fn an_id_goes_stale_with_its_entry_even_if_the_slot_is_reused() {
         let mut lanes = Lanes::default();
         let first = lanes.push(READY, 'a', false);
         assert_eq!(lanes.pop(Lane::Ready), Some((READY, 'a')));
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn by_word_equals_go_in_the_order_of_their_words() {
+    fn equals_are_ordered_by_their_words() {
         let places: [fn(u8) -> Place; 3] = [
             |level| Place::cancel(Priority(level)),
             |level| Place::timed(Time::from_millis(255 - u64::from(level))),
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_the_oldest_whatever_its_word() {
+    fn the_oldest_entry_is_found_regardless_of_its_word() {
         let mut lanes: Lanes<u64> = Lanes::new();
         for (level, word) in [(1, 9), (2, 1), (1, 3)] {
             lanes.push_by_word(Place::ready(Priority(level)), word, false);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_put_to_the_picker_only_when_there_are_two() {
+    fn the_picker_is_called_only_for_several_entries() {
         let mut lanes = Lanes::new();
         let unasked = |_| unreachable!("no choice to make");
         assert_eq!(lanes.pop_ready_tied(unasked), None);
@@ -428,13 +429,13 @@ mod tests {
             })
         };
         assert_eq!(take(1), Some((READY, 1)));
-        assert_eq!(take(usize::MAX), Some((READY, 2)), "too large counts as the last");
+        assert_eq!(take(usize::MAX), Some((READY, 2)), "too large an index means the last");
         assert_eq!(lanes.pop_ready_tied(unasked), Some((READY, 0)));
         assert_eq!(lanes.pop_ready_tied(unasked), Some((Place::ready(Priority(127)), 9)));
     }
 
     #[test]
-    fn check_names_what_is_broken() {
+    fn check_reports_the_broken_rule() {
         let broken = |harm: fn(&mut Lanes<u8>)| {
             let mut lanes = Lanes::new();
             for place in [Place::cancel(Priority(1)), Place::timed(Time::ZERO), READY] {

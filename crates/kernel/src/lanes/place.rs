@@ -1,33 +1,33 @@
-//! Where a runnable entry waits: the lane and the key that orders it there.
+//! The place of a runnable entry: the lane and the sort key in it.
 
 use crate::time::Time;
 
 named_enum! {
-    /// One of the three lanes. Its rank orders lanes: the lower goes first.
+    /// A lane. Its rank orders lanes: the lower rank goes first.
     #[derive(PartialOrd, Ord)]
     pub enum Lane {
         /// Tasks that are being cancelled or finalized.
         Cancel = 0 => "cancel",
         /// Tasks with a finite deadline.
         Timed = 1 => "timed",
-        /// Everybody else.
+        /// All other tasks.
         Ready = 2 => "ready",
     }
 }
 
-/// The priority of a task inside its lane: the higher goes first, unlike a [`Lane`]'s rank.
+/// The priority of a task inside its lane. The higher value goes first, unlike a [`Lane`]'s rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(pub u8);
 
 impl Priority {
-    /// The priority of a task that asked for none.
+    /// The default priority.
     pub const DEFAULT: Priority = Priority(128);
 }
 
-/// A lane with its primary key; among equals the insertion sequence decides.
+/// A lane with its primary sort key. Equals are ordered by insertion.
 ///
-/// Two plain numbers rather than an enum of keys of two sizes: those a compiler passes in
-/// registers, which a worker does with every entry it takes.
+/// Two plain numbers rather than an enum with keys of two sizes, so that a compiler passes it in
+/// registers; a worker does that with every entry it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     lane: Lane,
@@ -42,7 +42,8 @@ impl Place {
         Place { lane: Lane::Cancel, key: priority.0 as u64 }
     }
 
-    /// The timed lane: earliest deadline first. The deadline orders, it does not delay.
+    /// The timed lane: earliest deadline first. The deadline determines the order, but does not
+    /// delay.
     #[inline]
     pub const fn timed(deadline: Time) -> Place {
         Place { lane: Lane::Timed, key: deadline.as_nanos() }
@@ -54,13 +55,13 @@ impl Place {
         Place { lane: Lane::Ready, key: priority.0 as u64 }
     }
 
-    /// The lane.
+    /// Returns the lane.
     #[inline]
     pub const fn lane(self) -> Lane {
         self.lane
     }
 
-    /// The deadline, in the timed lane.
+    /// Returns the deadline, in the timed lane.
     #[inline]
     pub const fn deadline(self) -> Option<Time> {
         match self.lane {
@@ -69,7 +70,7 @@ impl Place {
         }
     }
 
-    /// The priority; the usual one in the timed lane, where it has no say.
+    /// Returns the priority; the default one in the timed lane, which ignores it.
     #[inline]
     pub const fn priority(self) -> Priority {
         match self.lane {

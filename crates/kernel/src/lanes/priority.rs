@@ -1,7 +1,7 @@
 //! A lane ordered by priority: 256 FIFO lists and a bitmap of the lists in use.
 //!
-//! The lists run through the owner's links, one per slot, so that every operation is O(1) and
-//! nothing is allocated per entry.
+//! The lists are linked through the owner's slots, so every operation is O(1) and entries need no
+//! allocation.
 
 use super::{Link, NIL, Priority};
 use crate::named::ensure;
@@ -27,7 +27,7 @@ impl Bucket {
 
 const EMPTY: Bucket = Bucket { head: NIL, tail: NIL, len: 0 };
 
-/// Slots by (priority descending, insertion).
+/// Slots ordered by (priority descending, insertion).
 #[derive(Clone, Debug)]
 pub(super) struct Buckets {
     buckets: Box<[Bucket; LEVELS]>,
@@ -52,7 +52,7 @@ impl Buckets {
         bucket.len += 1;
     }
 
-    /// Puts a slot into the list of its priority, behind the last one that goes first.
+    /// Inserts a slot into the list of its priority, after the last slot that precedes it.
     pub(super) fn insert(
         &mut self,
         links: &mut [Link],
@@ -80,7 +80,7 @@ impl Buckets {
         links[next as usize].prev = slot;
     }
 
-    /// Takes a slot out of the list of its priority.
+    /// Removes a slot from the list of its priority.
     pub(super) fn remove(&mut self, links: &mut [Link], slot: u32, priority: Priority) {
         let bucket = &mut self.buckets[priority.0 as usize];
         let Link { prev, next } = links[slot as usize];
@@ -98,27 +98,27 @@ impl Buckets {
         }
     }
 
-    /// The slot that goes first.
+    /// Returns the first slot.
     pub(super) fn first(&self) -> Option<u32> {
         self.top().map(|bucket| bucket.head)
     }
 
-    /// How many slots share the highest priority.
+    /// Returns the number of slots that share the highest priority.
     pub(super) fn tied(&self) -> usize {
         self.top().map_or(0, |bucket| bucket.len as usize)
     }
 
-    /// The n-th slot of those that share the highest priority.
+    /// Returns the n-th slot of those that share the highest priority.
     pub(super) fn nth_tied(&self, links: &[Link], n: usize) -> Option<u32> {
         self.top().and_then(|bucket| bucket.iter(links).nth(n))
     }
 
-    /// All slots in order.
+    /// Iterates over all slots in order.
     pub(super) fn iter(&self, links: &[Link]) -> impl Iterator<Item = u32> {
         self.levels().flat_map(move |level| self.buckets[level].iter(links))
     }
 
-    /// How many slots the lists hold, if they agree with their lengths and the bitmap.
+    /// Checks the lists, their lengths and the bitmap. Returns the number of slots in the lists.
     pub(super) fn check(&self, links: &[Link]) -> Result<usize, &'static str> {
         let mut len = 0;
         for (level, bucket) in self.buckets.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Buckets {
         Ok(len)
     }
 
-    /// The first slot of each priority in use, highest first.
+    /// Iterates over the first slot of each used priority, highest first.
     pub(super) fn heads(&self) -> impl Iterator<Item = u32> {
         self.levels().map(|level| self.buckets[level].head)
     }
@@ -147,12 +147,12 @@ impl Buckets {
         self.levels().next().map(|level| &self.buckets[level])
     }
 
-    /// The priorities in use, highest first.
+    /// Iterates over the used priorities, highest first.
     fn levels(&self) -> impl Iterator<Item = usize> {
         iter::successors(self.below(LEVELS), |level| self.below(*level))
     }
 
-    /// The highest priority in use that is lower than `end`.
+    /// Returns the highest used priority below `end`.
     fn below(&self, end: usize) -> Option<usize> {
         let mut word = end / 64;
         let mut bits = self.occupied.get(word).map_or(0, |bits| bits & !(!0 << (end % 64)));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn check_names_what_is_broken() {
+    fn check_reports_the_broken_rule() {
         let broken = |harm: fn(&mut Buckets, &mut Vec<Link>)| {
             let (mut lane, mut links) = filled(&[7, 7, 200]);
             harm(&mut lane, &mut links);

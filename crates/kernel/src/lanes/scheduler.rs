@@ -1,8 +1,8 @@
-//! The law for N workers without threads: one global queue, a local queue for each worker.
+//! The law for N workers without threads: one global queue and a local queue for each worker.
 //!
-//! What goes next is decided by [`dispatch`]. Only ties in a local ready lane are open to choice.
-//! A thief asks the other workers in circular order, once each. The oracle is asked where to start
-//! only when somebody has something to steal; otherwise the answer would change nothing.
+//! [`dispatch`] makes the decisions. The only free choices are ties in a local ready lane and the
+//! start of a steal scan, which visits the other workers in circular order, once each. The oracle
+//! chooses the start only if there is something to steal, since otherwise the choice has no effect.
 
 use super::view::{View, stealable};
 use super::{
@@ -13,20 +13,20 @@ use crate::choose::Choose;
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-/// The other workers in the order a thief asks them: a circle that begins behind the thief, turned
-/// by `start`.
+/// Returns the other workers in the order of a steal scan: a circle that begins behind the thief,
+/// rotated by `start`.
 pub fn steal_order(worker: usize, workers: usize, start: usize) -> impl Iterator<Item = usize> {
     let others = (worker.saturating_add(1)..workers).chain(0..worker.min(workers));
     others.clone().skip(start).chain(others.take(start))
 }
 
-/// How entries of equal priority, or in the timed lane of equal deadline, are ordered.
+/// The order of entries of equal priority, or of equal deadline in the timed lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TieBreak {
     /// By insertion.
     #[default]
     Fifo,
-    /// In a local ready lane as the oracle chooses, elsewhere by insertion: exploration.
+    /// In a local ready lane by choice of the oracle, elsewhere by insertion: for exploration.
     Seeded,
     /// By task id, then by insertion, in every lane of every queue.
     TaskKey,
@@ -36,7 +36,7 @@ settings! {
     /// The settings of a [`Scheduler`].
     #[derive(Copy)]
     pub struct SchedulerConfig {
-        /// How many workers; 0 counts as 1.
+        /// The number of workers; 0 counts as 1.
         workers: usize = 1,
         /// See [`FairnessConfig`].
         cancel_streak_limit: u32 = FairnessConfig::default().cancel_streak_limit,
@@ -65,7 +65,7 @@ impl<T> Worker<T> {
     }
 }
 
-/// All queues and the law over them.
+/// All queues, with the law that dispatches from them.
 ///
 /// ```
 /// use asx_kernel::choose::First;
@@ -83,15 +83,15 @@ pub struct Scheduler<T> {
     tie_break: TieBreak,
     chain: DecisionChain,
     dead: Vec<T>,
-    /// Entries ever set aside, of each lane.
+    /// The number of entries that were set aside, for each lane.
     died: [u64; 3],
-    /// Without the chain of decisions, where nobody looks at it: number and hash stay as they
-    /// are.
+    /// Disables the hash chain of decisions, for hosts that do not use it: number and hash do not
+    /// change.
     pub unchained: bool,
 }
 
 impl<T> Scheduler<T> {
-    /// Empty queues.
+    /// Creates empty queues.
     pub fn new(config: SchedulerConfig) -> Scheduler<T> {
         Scheduler {
             global: Lanes::default(),
@@ -108,7 +108,7 @@ impl<T> Scheduler<T> {
 }
 
 impl<T: Token> Scheduler<T> {
-    /// Adds an entry. A pinned one is never stolen, so it belongs in a local queue.
+    /// Adds an entry. A pinned entry is never stolen, so it belongs in a local queue.
     pub fn enqueue(&mut self, source: Source, place: Place, token: T, pinned: bool) -> Ticket {
         if self.tie_break != TieBreak::TaskKey {
             return self.enqueue_in_order(source, place, token, pinned);
@@ -117,8 +117,8 @@ impl<T: Token> Scheduler<T> {
         Ticket { source, entry: self.queue_mut(source).push_by_word(place, token, pinned) }
     }
 
-    /// [`enqueue`](Scheduler::enqueue) for hosts without the tie-break by task id, which need not
-    /// link it.
+    /// Like [`enqueue`](Scheduler::enqueue), for hosts without the tie-break by task id, which then
+    /// is not linked.
     pub fn enqueue_in_order(
         &mut self,
         source: Source,
@@ -130,42 +130,42 @@ impl<T: Token> Scheduler<T> {
         Ticket { source, entry: self.queue_mut(source).push(place, token, pinned) }
     }
 
-    /// A worker that does not exist means the global queue.
+    /// Replaces a worker that does not exist by the global queue.
     fn known(&self, source: Source) -> Source {
         let known = matches!(source, Source::Local(worker) if worker < self.workers.len());
         if known { source } else { Source::Global }
     }
 
-    /// Makes room for this many entries in every queue. Nothing has changed when it fails.
+    /// Reserves room for this many entries in every queue. Changes nothing on failure.
     pub fn try_reserve(&mut self, entries: usize) -> Result<(), TryReserveError> {
         self.global.try_reserve(entries)?;
         self.workers.iter_mut().try_for_each(|worker| worker.lanes.try_reserve(entries))
     }
 
-    /// Takes an entry back, unless it has left already.
+    /// Removes an entry, unless it has left.
     pub fn remove(&mut self, ticket: Ticket) -> Option<T> {
         self.queue_mut(ticket.source).remove(ticket.entry)
     }
 
-    /// Keeps a dead entry for [`take_dead`](Scheduler::take_dead): to drop it may run code of the
-    /// user's, which must not find the host's lock taken.
+    /// Keeps a dead entry for [`take_dead`](Scheduler::take_dead). Dropping it may run user code,
+    /// which must not run under the host's lock.
     pub fn set_aside(&mut self, lane: Lane, token: T) {
         self.died[lane as usize] += 1;
         self.dead.push(token);
     }
 
-    /// How many entries of a lane were ever set aside.
+    /// Returns the number of entries of a lane that were set aside.
     pub fn set_aside_from(&self, lane: Lane) -> u64 {
         self.died[lane as usize]
     }
 
-    /// The dead entries so far.
+    /// Removes and returns the dead entries.
     pub fn take_dead(&mut self) -> Vec<T> {
         core::mem::take(&mut self.dead)
     }
 
-    /// Decides and dispatches for a worker. `None`: nothing it could run, back off. Entries that
-    /// turn out to be dead are [set aside](Scheduler::set_aside): they are no dispatches.
+    /// Decides and dispatches for a worker. Returns `None` if it has nothing to run. Dead entries
+    /// are [set aside](Scheduler::set_aside) and do not count as dispatches.
     #[inline]
     pub fn next(
         &mut self,
@@ -176,7 +176,7 @@ impl<T: Token> Scheduler<T> {
         self.dispatch::<true>(worker, suggestion, choose)
     }
 
-    /// [`next`](Scheduler::next) for the only worker there is, without the code that steals.
+    /// Like [`next`](Scheduler::next) for a single worker, without the stealing code.
     pub fn next_alone(
         &mut self,
         suggestion: Suggestion,
@@ -208,8 +208,8 @@ impl<T: Token> Scheduler<T> {
         Some(self.decided(worker, chosen, token))
     }
 
-    /// Dispatches a ready entry of the usual priority that the host of the only worker has kept
-    /// elsewhere: nothing waits in the lanes, and there is no streak.
+    /// Dispatches a ready entry of default priority that the host of a single worker stores itself.
+    /// The lanes are empty and there is no streak.
     pub fn dispatch_alone(
         &mut self,
         origin: Origin,
@@ -226,7 +226,7 @@ impl<T: Token> Scheduler<T> {
         self.decided(0, Chosen { verdict, place, origin, pending, turn }, token)
     }
 
-    /// Counts a dispatch and writes it down.
+    /// Counts and records a dispatch.
     #[inline]
     fn decided(&mut self, worker: usize, chosen: Chosen, token: T) -> Decision<T> {
         let Worker { fairness, certificate, .. } = &mut self.workers[worker];
@@ -242,12 +242,12 @@ impl<T: Token> Scheduler<T> {
         Decision { worker, lane, source, fallback, streak, limit, seq, hash, token }
     }
 
-    /// Notes that a worker parked (or, with one worker and no threads, that all lanes ran empty).
+    /// Records that a worker parked (or, with one worker and no threads, that all lanes are empty).
     pub fn parked(&mut self, worker: usize) {
         self.workers.get_mut(worker).into_iter().for_each(|w| w.fairness.parked());
     }
 
-    /// What a worker sees: the global queue and its own.
+    /// Returns the lanes that a worker sees: in the global queue and in its own.
     pub fn pending(&self, worker: usize) -> Pending {
         let local = self.workers.get(worker);
         Pending::of(|lane| {
@@ -262,34 +262,34 @@ impl<T: Token> Scheduler<T> {
     }
 
     getters! {
-        /// How many workers there are.
+        /// The number of workers.
         workers(&self) -> usize = self.workers.len();
-        /// How many entries wait in all queues.
+        /// The number of entries in all queues.
         total(&self) -> usize =
             self.global.total() + self.workers.iter().map(|w| w.lanes.total()).sum::<usize>();
-        /// Whether none waits.
+        /// Whether all queues are empty.
         is_empty(&self) -> bool = self.total() == 0;
-        /// The chain of all decisions so far.
+        /// The hash chain of all decisions so far.
         chain(&self) -> DecisionChain = self.chain;
     }
 
-    /// One queue.
+    /// Returns a queue.
     pub fn lanes(&self, source: Source) -> &Lanes<T> {
         let Source::Local(worker) = source else { return &self.global };
         self.workers.get(worker).map_or(&self.global, |w| &w.lanes)
     }
 
-    /// A worker's certificate; an empty one of a worker that does not exist.
+    /// Returns a worker's certificate, or an empty one for an unknown worker.
     pub fn certificate(&self, worker: usize) -> Certificate {
         self.workers.get(worker).map(|w| w.certificate).unwrap_or_default()
     }
 
-    /// A worker's streaks.
+    /// Returns a worker's streaks.
     pub fn fairness(&self, worker: usize) -> Option<&Fairness> {
         self.workers.get(worker).map(|w| &w.fairness)
     }
 
-    /// Whether every queue is sound.
+    /// Checks every queue.
     pub fn check(&self) -> Result<(), &'static str> {
         self.global.check()?;
         self.workers.iter().try_for_each(|w| w.lanes.check())
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_chain_the_same_is_decided() {
+    fn decisions_do_not_depend_on_the_chain() {
         use crate::choose::First;
         let mut chained: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
         let mut plain = Scheduler::new(SchedulerConfig::default());
@@ -324,9 +324,9 @@ mod tests {
         }
     }
 
-    /// Every lane, queue and priority, with cancel work over its limit now and then.
+    /// Every lane, queue and priority, with cancel work above its limit at times.
     #[test]
-    fn a_worker_alone_decides_as_one_that_could_steal() {
+    fn a_single_worker_decides_like_one_that_could_steal() {
         use crate::choose::First;
         use crate::time::Time;
         let config = SchedulerConfig { cancel_streak_limit: 2, ..SchedulerConfig::default() };
@@ -359,8 +359,8 @@ mod tests {
 
     const SUGGESTION: Suggestion = Suggestion::NoPreference;
 
-    /// Entries that are put back as soon as they went, as tasks that yield are; how long each of
-    /// the others waits at most.
+    /// Puts entries back as soon as they were dispatched, like tasks that yield. Returns the
+    /// longest time that another entry waits.
     fn longest_wait(entries: &[(Source, Place)]) -> u32 {
         use crate::choose::First;
         let mut scheduler: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
@@ -384,9 +384,9 @@ mod tests {
 
     const LIMIT: u32 = 2;
 
-    /// All sets that mix lanes, queues and priorities: nothing waits for ever.
+    /// All sets that mix lanes, queues and priorities: every wait is bounded.
     #[test]
-    fn whatever_yields_for_ever_the_rest_has_its_turns() {
+    fn entries_that_always_yield_do_not_starve_the_others() {
         use crate::time::Time;
         let places = [
             Place::timed(Time::from_nanos(9)),
@@ -403,8 +403,8 @@ mod tests {
             let entries: std::vec::Vec<_> =
                 (0..kinds.len()).filter(chosen).map(|at| kinds[at]).collect();
             let longest = longest_wait(&entries);
-            // Passed for its lane, its queue and its priority, each time to the limit.
-            // Three priorities in a queue take turns in the order they were added.
+            // Passed for its lane, its queue and its priority, each time up to the limit.
+            // Three priorities in a queue alternate in the order in which they were added.
             let bound = if entries.len() < 3 { LIMIT + 1 } else { 3 * (LIMIT + 1).pow(3) };
             assert!(longest <= bound, "{entries:?} {longest}");
         }
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn by_task_key_the_oldest_is_passed_no_more_often_than_the_bound_says() {
+    fn with_the_tie_break_by_task_key_the_oldest_entry_waits_within_the_bound() {
         let tie_break = TieBreak::TaskKey;
         let config = SchedulerConfig { tie_break, ..SchedulerConfig::default() };
         let mut scheduler: Scheduler<u64> = Scheduler::new(config);
@@ -449,7 +449,7 @@ mod tests {
         scheduler.enqueue(Source::Local(0), ready, 9, false);
         let mut passed = 0;
         loop {
-            // A task of a lower id that always yields.
+            // A task with a lower id that always yields.
             scheduler.enqueue(Source::Local(0), ready, 1, false);
             let next = scheduler.next(0, Suggestion::NoPreference, &mut crate::choose::First);
             match next.map(|decision| decision.token) {
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn check_looks_at_every_queue() {
+    fn check_examines_every_queue() {
         let wrong = Err("a count of stealable entries is wrong");
         let mut scheduler: Scheduler<u64> = Scheduler::new(SchedulerConfig::default());
         scheduler.workers[0].lanes.stealable[0] = 1;

@@ -1,10 +1,10 @@
-//! The queues of a [`Scheduler`](super::Scheduler) as one of its workers sees them.
+//! The queues of a [`Scheduler`](super::Scheduler) from the view of one worker.
 
 use super::scheduler::Worker;
 use super::{Fairness, Lane, Lanes, Pending, Place, Queues, Stolen, Taken, TieBreak, steal_order};
 use crate::choose::{Choose, Point};
 
-/// What one worker takes from, and the oracle it asks.
+/// The queues visible to one worker, with the oracle for its choices.
 pub(super) struct View<'a, T, C: ?Sized, const STEALS: bool> {
     pub(super) worker: usize,
     pub(super) global: &'a mut Lanes<T>,
@@ -57,7 +57,7 @@ impl<T, C: Choose + ?Sized, const STEALS: bool> Queues for View<'_, T, C, STEALS
     }
 }
 
-/// Takes an entry of a lane: by `pop`, or the oldest of several priorities.
+/// Removes an entry of a lane: with `pop`, or the oldest of several priorities.
 fn take<T>(
     queue: &mut Lanes<T>,
     lane: Lane,
@@ -69,7 +69,7 @@ fn take<T>(
     popped.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
 }
 
-/// Whether another worker has an entry in one of the lanes to let go of.
+/// Whether another worker has a stealable entry in one of the lanes.
 pub(super) fn stealable<T>(workers: &[Worker<T>], thief: usize, lanes: &[Lane]) -> bool {
     let has = |w: &Worker<T>| lanes.iter().any(|lane| w.lanes.stealable(*lane) > 0);
     workers.iter().enumerate().any(|(other, w)| other != thief && has(w))

@@ -1,18 +1,18 @@
-//! What the pump answers: host calls to make, ends of drains, refusals.
+//! Results of pump operations: host calls to make, ends of drains, refusals.
 
 use super::PumpState;
 use super::burst::Limit;
 use super::capability::{Capability, Denied};
 use crate::status::Status;
 
-/// What the host must schedule next. When it runs, it calls [`enter`](super::Pump::enter).
+/// A call that the host must schedule. When it runs, it calls [`enter`](super::Pump::enter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostCall {
     /// Queue a microtask: the same host turn, before anything else of the page.
     Microtask,
-    /// Post a message to oneself: a new host turn, after waiting input and painting.
+    /// Post a message to this page: a new host turn, after pending input and painting.
     MessagePost,
-    /// `setTimeout(0)`: a new host turn, slower; only where no message can be posted.
+    /// `setTimeout(0)`: a new host turn, slower; only where messages cannot be posted.
     TimeoutZero,
 }
 
@@ -26,7 +26,7 @@ impl HostCall {
         }
     }
 
-    /// What must be granted to make the call.
+    /// The capability that the call requires.
     pub const fn capability(self) -> Capability {
         match self {
             HostCall::Microtask => Capability::Microtask,
@@ -35,7 +35,7 @@ impl HostCall {
         }
     }
 
-    /// The name of the caller, for refusals.
+    /// The name of the caller, for denials.
     pub(super) const fn site(self) -> &'static str {
         match self {
             HostCall::Microtask => "pump kick",
@@ -44,7 +44,7 @@ impl HostCall {
     }
 }
 
-/// The answer to a pump call.
+/// The result of a pump call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Enter {
@@ -52,18 +52,18 @@ pub enum Enter {
     Begin {
         /// The host turn the drain runs in.
         turn: u64,
-        /// The drain's own number.
+        /// The number of the drain.
         batch: u64,
     },
-    /// A drain is on the stack: noted for when it ends. Record and return.
+    /// A drain is on the stack. The call is remembered until it ends: record it and return.
     Deferred(ReentrancyDeferred),
     /// Nothing was scheduled: return.
     NotScheduled,
-    /// The runtime is dead.
+    /// The runtime has trapped.
     Trapped(Trapped),
 }
 
-/// A pump call came while a drain was running (`scheduler_reentrancy_deferred`).
+/// A pump call that came while a drain was running (`scheduler_reentrancy_deferred`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReentrancyDeferred {
     /// The running drain's host turn.
@@ -72,12 +72,12 @@ pub struct ReentrancyDeferred {
     pub batch: u64,
 }
 
-/// How a drain ended.
+/// The result of leaving a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Leave {
-    /// Nothing left, nothing scheduled. The only answer that the scheduler may count as a park,
-    /// which restarts its cancel streak.
+    /// No work is left and nothing is scheduled. This is the only result that the scheduler may
+    /// count as a park, which resets its cancel streak.
     Idle,
     /// Work is left, the drain [yielded to page code](super::Pump::yield_to_page), and the
     /// allowance of the turn is not used up: make this call, which continues in the same turn.
@@ -85,53 +85,53 @@ pub enum Leave {
     /// Work is left: make this call (`scheduler_host_handoff`, after
     /// `scheduler_burst_limit_reached` if a limit ended the drain).
     Kick(Handoff),
-    /// Work is left, but the call it needs is denied. The pump owes it: the next wake, or the
-    /// grant, tries again.
+    /// Work is left, but the required call is denied. The pump owes the call: the next wake, or the
+    /// grant, tries it again.
     Stalled {
-        /// The refusal.
+        /// The denial.
         denied: Denied,
         /// The limit that ended the drain, if one did.
         reached: Option<Limit>,
     },
     /// No drain was running; nothing changed.
     NotRunning,
-    /// The runtime is dead.
+    /// The runtime has trapped.
     Trapped(Trapped),
 }
 
-/// A drain passes on to a later host turn.
+/// A drain that continues in a later host turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handoff {
     /// The call to make.
     pub call: HostCall,
-    /// The limit that ended the drain; `None` if the host stopped by itself or a wake came last.
+    /// The limit that ended the drain; `None` if the host stopped, or if a wake came last.
     pub reached: Option<Limit>,
-    /// Steps the drain took.
+    /// The number of steps of the drain.
     pub steps: u32,
 }
 
-/// Why the pump would not schedule.
+/// The reason why the pump did not schedule a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The host call needs a capability that is not granted. The wake is kept.
     Denied(Denied),
-    /// The runtime is dead.
+    /// The runtime has trapped.
     Trapped(Trapped),
 }
 
-/// The terminal state: a drain was killed half-way and cannot be unwound, so nothing the runtime
-/// holds can be trusted. Says where it happened.
+/// The terminal state: a drain was killed half-way and cannot be unwound, so the runtime's data
+/// cannot be trusted. Contains the place of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trapped {
-    /// Who noticed.
+    /// The code that detected it.
     pub site: &'static str,
-    /// What the pump was doing.
+    /// The state of the pump.
     pub state: PumpState,
     /// The host turn.
     pub turn: u64,
-    /// The last drain.
+    /// The number of the last drain.
     pub batch: u64,
-    /// Steps that drain had begun: the last of them is the one that trapped.
+    /// The number of steps begun in that drain; the last of them trapped.
     pub steps: u32,
 }
 

@@ -1,55 +1,57 @@
-//! The allowance of one host turn: how many steps, how long, how many timers.
+//! The allowance of one host turn: steps, time and timers.
 //!
-//! All drains of a turn draw on the same allowance. A drain that a microtask begins in the turn of
-//! an earlier drain continues that account, so the time in between counts too: the page's promise
+//! All drains of a turn share one allowance. A drain that a microtask begins in the turn of an
+//! earlier drain continues that account, so the time in between counts too: the page's promise
 //! reactions and host callbacks ran in it.
 //!
-//! The time limit is held by reading the clock between polls. A reading costs more than a short
+//! The time limit is enforced by reading the clock between polls. A reading costs more than a short
 //! poll, so readings are spaced: first every poll, then twice as far apart each time up to the
-//! configured spacing, but never further than the time left divided by the slowest poll measured
-//! in this turn. A turn that takes over from another begins with the spacing that one had come
-//! to. So as long as no poll is slower than those seen before it, there or here, the drain ends at
-//! most one poll late; with a spacing of 1, the default, it does so whatever the polls do; and a
+//! configured spacing, but never further than the remaining time divided by the slowest poll
+//! measured in this turn. A turn that takes over from another begins with the final spacing of that
+//! turn.
+//!
+//! So as long as no poll is slower than those seen before it, in this or the earlier turn, the
+//! drain ends at most one poll late. With a spacing of 1, the default, this holds for any polls. A
 //! poll that is suddenly slow is noticed after at most the configured spacing.
 
 use super::PumpConfig;
 use crate::named::ensure;
 use crate::time::{Time, nanos};
 
-/// Why a drain ended although work was left.
+/// The reason why a drain ended although work was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// All steps of the burst are used.
     Steps,
     /// The time of the burst is used.
     Time,
-    /// A time limit is set, but the clock reading that was due is missing: the drain cannot know
-    /// how long it ran, so it ended after the poll.
+    /// A time limit is set, but the clock reading that was due is missing. The drain cannot know
+    /// its duration, so it ended after the poll.
     Clock,
     /// The batch of expired timers was capped and more are due.
     Timers,
 }
 
-/// The account of one host turn, and of its running drain.
+/// The account of one host turn, including its running drain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Burst {
-    /// A wake or pump call came that no step was granted after.
+    /// Whether a wake or pump call came since the last granted step.
     pub(super) pending: bool,
     /// Steps of the running drain.
     pub(super) steps: u32,
-    /// Steps of the turn's earlier drains.
+    /// Steps of the earlier drains of this turn.
     before: u32,
     /// Expired timers collected in this turn.
     pub(super) timers: usize,
-    /// Expired timers were left behind by the capped batch.
+    /// Whether the capped batch left expired timers behind.
     pub(super) timers_left: bool,
-    /// The drain pauses so that page code runs before its next step.
+    /// Whether the drain pauses so that page code runs before its next step.
     paused: bool,
-    /// Why further steps are refused. Once set it stays: a clock that goes back gives nothing.
+    /// The reason why further steps are refused. Never reset, even if the clock goes back.
     spent: Option<Limit>,
     started: Option<Time>,
     read: Option<Time>,
-    /// Polls since the last reading, and how many there may be before the next.
+    /// Polls since the last reading, and the number allowed before the next one.
     unread: u32,
     pub(super) stride: u32,
     slowest: u64,
@@ -79,12 +81,12 @@ impl Burst {
         next
     }
 
-    /// Steps the turn has taken.
+    /// Returns the number of steps of the turn.
     fn taken(&self) -> u32 {
         self.before.saturating_add(self.steps)
     }
 
-    /// Whether at least the time limit has passed since the clock was read last, if that is known.
+    /// Whether at least the time limit has passed since the last clock reading, as far as known.
     pub(super) fn is_past(&self, config: &PumpConfig, now: Option<Time>) -> bool {
         match (config.burst_time_limit, self.read, now) {
             (Some(limit), Some(read), Some(now)) => nanos(now - read) >= nanos(limit),
@@ -97,7 +99,7 @@ impl Burst {
         self.paused = true;
     }
 
-    /// Whether the drain paused and the turn may take further steps, as far as is known.
+    /// Whether the drain paused and the turn may take further steps, as far as known.
     pub(super) fn may_resume(&mut self, config: &PumpConfig) -> bool {
         if self.paused && self.spent.is_none() && self.taken() >= config.microtask_burst_limit {
             self.spent = Some(Limit::Steps);
@@ -110,8 +112,8 @@ impl Burst {
         config.burst_time_limit.is_some() && self.unread >= self.stride && !self.paused
     }
 
-    /// Takes one step from the allowance. The first one of a turn is always given: every turn makes
-    /// progress.
+    /// Takes one step from the allowance. The first step of a turn is always granted, so that every
+    /// turn makes progress.
     #[inline(always)]
     pub(super) fn step(&mut self, config: &PumpConfig, now: Option<Time>) -> bool {
         if self.spent.is_none() && self.taken() > 0 {
@@ -142,7 +144,7 @@ impl Burst {
         }
     }
 
-    /// Spaces the next reading by what the polls since the last one took.
+    /// Spaces the next reading according to the duration of the polls since the last one.
     fn measure(&mut self, spacing: u32, took: u64, left: u64) {
         self.slowest = self.slowest.max(took.div_ceil(u64::from(self.unread.max(1))));
         let fits = u32::try_from(left / self.slowest).unwrap_or(u32::MAX);
@@ -150,12 +152,12 @@ impl Burst {
         self.unread = 0;
     }
 
-    /// The limit to report when the drain ends with work left.
+    /// Returns the limit to report if the drain ends with work left.
     pub(super) fn reached(&self) -> Option<Limit> {
         self.spent.or(self.timers_left.then_some(Limit::Timers))
     }
 
-    /// The step, timer and clock accounts are within their limits.
+    /// Checks that the step, timer and clock accounts are within their limits.
     pub(super) fn check(&self, config: &PumpConfig) -> Result<(), &'static str> {
         let steps = self.taken() <= config.microtask_burst_limit;
         let timers = self.timers <= config.timer_batch_limit;

@@ -1,10 +1,10 @@
-//! Host capabilities: what the adapter was given, and the refusal when it was not.
+//! Host capabilities: the facilities granted to an adapter, and the error for the others.
 
 use crate::named::ensure;
 use crate::status::Status;
 
 named_enum! {
-    /// One host facility. There is no other way to reach it than through its grant.
+    /// A host facility, which can be used only if it is granted.
     #[derive(PartialOrd, Ord)]
     pub enum Capability {
         /// Reading the clock.
@@ -13,7 +13,7 @@ named_enum! {
         Entropy => "entropy",
         /// Arming host timers (`setTimeout`).
         Timer => "timer",
-        /// Posting a message to oneself (`MessageChannel`).
+        /// Posting a message to this page (`MessageChannel`).
         Post => "post",
         /// Queueing a microtask.
         Microtask => "microtask",
@@ -34,12 +34,12 @@ named_enum! {
 pub struct Capabilities(u16);
 
 impl Capabilities {
-    /// Nothing granted.
+    /// Creates an empty set.
     pub const fn none() -> Capabilities {
         Capabilities(0)
     }
 
-    /// Everything granted.
+    /// Creates the set of all capabilities.
     pub fn all() -> Capabilities {
         Capabilities((1 << Capability::ALL.len()) - 1)
     }
@@ -49,7 +49,7 @@ impl Capabilities {
         self.0 |= capability.mask();
     }
 
-    /// Takes `capability` away.
+    /// Removes `capability`.
     pub fn revoke(&mut self, capability: Capability) {
         self.0 &= !capability.mask();
     }
@@ -59,18 +59,18 @@ impl Capabilities {
         self.0 & capability.mask() != 0
     }
 
-    /// The check every host call passes first; `site` says who wanted it.
+    /// Checks that `capability` is granted. Every host call is checked; `site` names the caller.
     pub fn require(self, capability: Capability, site: &'static str) -> Result<(), Denied> {
         ensure(self.has(capability), Denied { capability, provenance: site })
     }
 }
 
-/// A host facility was wanted and is not granted. Nothing was called in its place.
+/// The error for a host facility that is not granted. No other facility was used instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Denied {
-    /// What was wanted.
+    /// The required capability.
     pub capability: Capability,
-    /// Who wanted it.
+    /// The code that requires it.
     pub provenance: &'static str,
 }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_names_the_capability_and_who_wanted_it() {
+    fn a_denial_names_the_capability_and_the_caller() {
         for c in Capability::ALL {
             assert_eq!(Capabilities::all().require(c, "x"), Ok(()));
             let denied = Capabilities::none().require(c, "site").unwrap_err();

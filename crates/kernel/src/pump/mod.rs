@@ -1,4 +1,4 @@
-//! The browser pump: when a drain may run, for how long, and which host call comes next.
+//! The browser pump: decides when a drain may run, for how long, and which host call comes next.
 //!
 //! ```text
 //!          wake: microtask               enter
@@ -11,7 +11,7 @@
 //!                   leave, nothing is left
 //! ```
 //!
-//! The pump knows nothing of tasks. The host makes the calls it returns and drives a drain:
+//! The pump does not know tasks. The host makes the calls that it returns and drives the drain:
 //!
 //! ```text
 //! enter -> Begin; collect at most timer_batch() expired timers -> timers_fired
@@ -19,29 +19,29 @@
 //! leave(something is runnable) -> Idle | Kick(call)
 //! ```
 //!
-//! * *No recursion.* While a drain runs, a wake only notes that one came, and a pump call is
-//!   deferred. At most one host call is outstanding, and only while Scheduled.
-//! * *The page stays alive.* A host turn has an allowance of steps and of time, which counts from
-//!   its first drain on, page code between its drains included. A drain that a microtask begins
-//!   later in the turn continues that account. When the allowance is used up, the rest is handed
-//!   off to another host turn: never to another microtask, which would run before input and
-//!   painting.
-//! * *Page code takes turns with tasks.* A step that queues reactions of the page (it settled a
-//!   promise, say) calls [`yield_to_page`](Pump::yield_to_page). The drain ends after that step and
-//!   resumes in a microtask, behind the reactions, and so sees how long they took.
-//! * *Ends of turns.* The pump cannot see a macrotask end. After an idle drain it asks for a call
-//!   that reports it ([`watch_turn`](Pump::watch_turn), [`end_turn`](Pump::end_turn)): the next
-//!   drain then has a fresh allowance. If that call is denied, a pause as long as the time limit
-//!   counts as the end of a turn.
-//! * *No wake is lost.* A wake leads to a host call, or is looked after by the running drain: the
-//!   note is cleared only when a later step is granted, that is, when the drain goes back to the
-//!   lanes after the wake. If the host call is denied, the pump is idle but owes it, and each wake,
-//!   and the grant, tries the same call again: nothing else is called in its place.
-//! * *Numbers.* `host_turn_id` counts macrotasks as far as the pump can see them: 1 for the one
-//!   that made the pump, one more when a drain is entered through a message or timeout, on each
-//!   [`host_turn`](Pump::host_turn), and when a drain is entered after
-//!   [`end_turn`](Pump::end_turn). Any other drain entered through a microtask belongs to the turn
-//!   that is current. `microtask_batch_id` counts drains: one more on each [`Enter::Begin`].
+//! * *No recursion.* While a drain runs, a wake is only noted, and a pump call is deferred. At most
+//!   one host call is outstanding, and only in the state Scheduled.
+//! * *The page remains responsive.* A host turn has an allowance of steps and of time. The time
+//!   counts from its first drain on and includes page code between its drains. A drain that a
+//!   microtask begins later in the turn continues that account. When the allowance is used up, the
+//!   rest is handed off to another host turn, and never to another microtask, which would run
+//!   before input and painting.
+//! * *Page code alternates with tasks.* A step that queues reactions of the page (for example by
+//!   settling a promise) calls [`yield_to_page`](Pump::yield_to_page). The drain ends after that
+//!   step and resumes in a microtask behind the reactions, so it sees how long they took.
+//! * *Ends of turns.* The pump cannot observe the end of a macrotask. After an idle drain it
+//!   requests a call that reports it ([`watch_turn`](Pump::watch_turn),
+//!   [`end_turn`](Pump::end_turn)): the next drain then has a fresh allowance. If that call is
+//!   denied, a pause as long as the time limit counts as the end of a turn.
+//! * *No wake is lost.* A wake leads to a host call, or is handled by the running drain: the note
+//!   is cleared only when a later step is granted, that is, when the drain examines the lanes after
+//!   the wake. If the host call is denied, the pump is idle but owes it. Each wake, and the grant,
+//!   tries the same call again; no other call replaces it.
+//! * *Numbers.* `host_turn_id` counts the macrotasks that the pump can observe. It is 1 for the
+//!   macrotask that created the pump, and increases when a drain is entered through a message or
+//!   timeout, on each [`host_turn`](Pump::host_turn), and when a drain is entered after
+//!   [`end_turn`](Pump::end_turn). Any other drain entered through a microtask belongs to the
+//!   current turn. `microtask_batch_id` counts drains and increases on each [`Enter::Begin`].
 
 mod answer;
 mod burst;
@@ -58,12 +58,12 @@ use crate::time::Time;
 use burst::Burst;
 use core::time::Duration;
 
-/// What the pump is doing.
+/// The state of the pump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PumpState {
-    /// No drain runs and none is on its way.
+    /// No drain runs and none is scheduled.
     Idle,
-    /// A host call is outstanding that will enter.
+    /// A host call is outstanding that will enter a drain.
     Scheduled,
     /// A drain is on the stack.
     Running,
@@ -73,23 +73,24 @@ settings! {
     /// Limits of a host turn, and the facilities of the platform.
     #[derive(Copy)]
     pub struct PumpConfig {
-        /// Steps per host turn; at least 1.
+        /// The maximal number of steps per host turn; at least 1.
         microtask_burst_limit: u32 = 256,
-        /// Time per host turn, from its first drain on; `None`: not limited, and no clock is read.
+        /// The maximal time per host turn, from its first drain on. `None`: no limit, and the clock
+        /// is not read.
         burst_time_limit: Option<Duration> = Some(Duration::from_millis(4)),
-        /// Expired timers per host turn; at least 1.
+        /// The maximal number of expired timers per host turn; at least 1.
         timer_batch_limit: usize = 64,
-        /// Whether messages can be posted; if not, hand-offs use a zero timeout.
+        /// Whether messages can be posted. If not, hand-offs use a zero timeout.
         has_message_channel: bool = true,
-        /// The most polls between two clock readings; at least 1. At 1, the default, a drain ends
-        /// at most one poll late. Above 1, a poll that is slower than all before it may be noticed
-        /// that many polls late.
+        /// The maximal number of polls between two clock readings; at least 1. With 1, the default,
+        /// a drain ends at most one poll late. With more, a poll that is slower than all before it
+        /// may be noticed that many polls late.
         clock_check_every: u32 = 1,
     }
 }
 
 impl PumpConfig {
-    /// The call that continues in another host turn.
+    /// Returns the call that continues in another host turn.
     fn handoff(&self) -> HostCall {
         if self.has_message_channel { HostCall::MessagePost } else { HostCall::TimeoutZero }
     }
@@ -113,11 +114,11 @@ pub struct Pump {
     state: State,
     turn: u64,
     batch: u64,
-    /// The polls between two clock readings with which the next turn begins.
+    /// The initial spacing of clock readings in the next turn, in polls.
     stride: u32,
     /// The account of the current turn while no drain runs; `None` before its first drain.
     account: Option<Burst>,
-    /// The host reported the end of the current turn.
+    /// Whether the host has reported the end of the current turn.
     turn_ended: bool,
     watch: Watch,
 }
@@ -130,7 +131,7 @@ enum Watch {
     Denied,
 }
 
-/// The state with what belongs to it, so that the rest cannot be said.
+/// The state with its data, so that impossible combinations cannot be represented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// `owed`: the host call that was denied.
@@ -143,7 +144,7 @@ enum State {
 }
 
 impl Pump {
-    /// An idle pump. Limits of 0 count as 1, since a drain must make progress.
+    /// Creates an idle pump. Limits of 0 count as 1, since a drain must make progress.
     pub fn new(config: PumpConfig, capabilities: Capabilities) -> Pump {
         let config = PumpConfig {
             microtask_burst_limit: config.microtask_burst_limit.max(1),
@@ -166,12 +167,12 @@ impl Pump {
         }
     }
 
-    /// Changes the limits. Not while a drain runs: it may be past the new ones.
+    /// Changes the limits. Must not be called during a drain, which may have exceeded the new ones.
     pub fn configure(&mut self, config: PumpConfig) {
         self.config = Pump::new(config, self.capabilities).config;
     }
 
-    /// Something became runnable. Returns the host call to make, if one is needed.
+    /// Records that something became runnable. Returns the host call to make, if one is needed.
     #[inline(always)]
     pub fn wake(&mut self) -> Result<Option<HostCall>, Refused> {
         match &mut self.state {
@@ -188,9 +189,9 @@ impl Pump {
         }
     }
 
-    /// A pump call: what the scheduled host call runs. `now`, if the clock is
-    /// [wanted](Pump::wants_clock): a turn under a time limit that does not know when it began
-    /// ends after one step.
+    /// Begins a drain; called by the scheduled host call. `now` is needed if the clock is
+    /// [wanted](Pump::wants_clock): a turn with a time limit and an unknown start ends after one
+    /// step.
     pub fn enter(&mut self, now: Option<Time>) -> Enter {
         match &mut self.state {
             State::Idle { .. } => Enter::NotScheduled,
@@ -202,7 +203,7 @@ impl Pump {
                 let burst = match &self.account {
                     Some(account) => account.resume(&self.config, now),
                     None => {
-                        // Without a reading to begin with, the next one is due after one poll.
+                        // Without an initial reading, the next one is due after one poll.
                         let most = if now.is_some() { self.config.clock_check_every } else { 1 };
                         Burst::new(now, self.stride.min(most))
                     }
@@ -228,8 +229,8 @@ impl Pump {
         }
     }
 
-    /// Asks for one more step of the running drain; if granted, it is counted and the host looks
-    /// at its lanes again. The first step of a turn is always granted; from the second on, a given
+    /// Requests one more step of the running drain. If granted, it is counted and the host examines
+    /// its lanes again. The first step of a turn is always granted. From the second on, a given
     /// `now` is used whether it was wanted or not.
     #[inline(always)]
     pub fn may_step(&mut self, now: Option<Time>) -> bool {
@@ -246,21 +247,22 @@ impl Pump {
         }
     }
 
-    /// How many expired timers the running drain may still collect; 0 outside a drain.
+    /// Returns the number of expired timers that the running drain may still collect; 0 outside a
+    /// drain.
     pub fn timer_batch(&self) -> usize {
         let State::Running(burst) = &self.state else { return 0 };
         self.config.timer_batch_limit.saturating_sub(burst.timers)
     }
 
-    /// The drain collected `count` expired timers; `more_due` if the cap left some behind, which
-    /// the next drain then takes, a host turn later.
+    /// Records that the drain collected `count` expired timers. `more_due` is true if the cap left
+    /// some behind, which the next drain collects in a later host turn.
     pub fn timers_fired(&mut self, count: usize, more_due: bool) {
         let State::Running(burst) = &mut self.state else { return };
         burst.timers = burst.timers.saturating_add(count);
         burst.timers_left = more_due;
     }
 
-    /// Ends the drain. `work_remains`: something is runnable now.
+    /// Ends the drain. `work_remains` says whether something is runnable now.
     pub fn leave(&mut self, work_remains: bool) -> Leave {
         let mut burst = match &self.state {
             State::Running(burst) => *burst,
@@ -287,10 +289,10 @@ impl Pump {
         }
     }
 
-    /// The host begins a macrotask of its own, such as its timer's callback: a new host turn.
+    /// Begins a host turn for a macrotask of the host, such as its timer's callback.
     ///
-    /// The host runs no macrotask while a drain is on the stack. If one seems to run, the drain
-    /// was killed without a word, and the pump traps instead of deferring for ever.
+    /// The host runs no macrotask while a drain is on the stack. If one seems to run, the drain was
+    /// killed without a report, and the pump traps instead of deferring indefinitely.
     pub fn host_turn(&mut self) -> Result<u64, Trapped> {
         if matches!(self.state, State::Running(_) | State::Trapped(_)) {
             return Err(self.trap("a host turn began inside a drain"));
@@ -299,9 +301,9 @@ impl Pump {
         Ok(self.turn)
     }
 
-    /// Asks for the call by which the host reports the end of the current turn, after a drain has
-    /// left without one: make it, and call [`end_turn`](Pump::end_turn) when it arrives. `None` if
-    /// it is on its way already, or if the platform's hand-off is not granted.
+    /// Requests the call by which the host reports the end of the current turn, after a drain has
+    /// left without such a call. Make it, and call [`end_turn`](Pump::end_turn) when it arrives.
+    /// Returns `None` if it is scheduled already, or if the platform's hand-off is not granted.
     pub fn watch_turn(&mut self) -> Option<HostCall> {
         if self.account.is_none() || self.watch == Watch::Asked {
             return None;
@@ -312,7 +314,7 @@ impl Pump {
         granted.then_some(call)
     }
 
-    /// The current turn is over: the next drain belongs to another one and has a fresh allowance.
+    /// Ends the current turn. The next drain belongs to another turn and has a fresh allowance.
     pub fn end_turn(&mut self) -> Result<(), Trapped> {
         if matches!(self.state, State::Running(_) | State::Trapped(_)) {
             return Err(self.trap("a host turn ended inside a drain"));
@@ -323,7 +325,8 @@ impl Pump {
         Ok(())
     }
 
-    /// A poll was killed and could not be unwound. Terminal; the first diagnosis stays.
+    /// Records that a poll was killed and could not be unwound. Terminal; the first diagnosis is
+    /// kept.
     pub fn trap(&mut self, site: &'static str) -> Trapped {
         if let State::Trapped(trapped) = self.state {
             return trapped;
@@ -336,19 +339,19 @@ impl Pump {
         trapped
     }
 
-    /// Grants `capability`. If an owed host call can be made now, returns it.
+    /// Grants `capability`. Returns an owed host call that can be made now.
     pub fn grant(&mut self, capability: Capability) -> Option<HostCall> {
         self.capabilities.grant(capability);
         let State::Idle { owed: Some(call) } = self.state else { return None };
         self.schedule(call).ok()
     }
 
-    /// Takes `capability` away. A host call already made still arrives.
+    /// Revokes `capability`. A host call that was made before still arrives.
     pub fn revoke(&mut self, capability: Capability) {
         self.capabilities.revoke(capability);
     }
 
-    /// The host timer to arm for the wheel's next deadline, if timers are granted.
+    /// Returns the host timer to arm for the wheel's next deadline, if timers are granted.
     pub fn plan_timer(&self, now: Time, next: Option<Time>) -> Result<Option<HostTimer>, Denied> {
         match plan_timer(now, next) {
             None => Ok(None),
@@ -356,19 +359,19 @@ impl Pump {
         }
     }
 
-    /// Another host turn begins.
+    /// Begins another host turn.
     fn begin_turn(&mut self) {
         self.turn += 1;
         (self.account, self.turn_ended, self.watch) = (None, false, Watch::NotAsked);
     }
 
-    /// Whether the turn counts as over: its end is not reported, and a pause was long enough.
+    /// Whether the turn counts as ended: its end is not reported, and the pause was long enough.
     fn paused_unseen(&self, now: Option<Time>) -> bool {
         let is_past = |account: &Burst| account.is_past(&self.config, now);
         self.watch == Watch::Denied && self.account.as_ref().is_some_and(is_past)
     }
 
-    /// Leaves for the host: the one place a host call comes from.
+    /// Changes to the state Scheduled. All host calls originate here.
     fn schedule(&mut self, call: HostCall) -> Result<HostCall, Denied> {
         let granted = self.capabilities.require(call.capability(), call.site());
         self.state = match granted {

@@ -13,7 +13,7 @@ fn config(steps: u32) -> PumpConfig {
     }
 }
 
-/// A pump inside its first drain.
+/// Returns a pump inside its first drain.
 fn running(config: PumpConfig, now: Option<Time>) -> Pump {
     let mut pump = Pump::new(config, Capabilities::all());
     assert_eq!(pump.wake(), Ok(Some(HostCall::Microtask)));
@@ -66,7 +66,7 @@ fn wakes_before_the_drain_share_one_microtask() {
 }
 
 #[test]
-fn a_pump_call_inside_a_drain_is_deferred_and_touches_nothing_else() {
+fn a_pump_call_inside_a_drain_is_deferred_and_changes_nothing_else() {
     let mut pump = running(config(4), None);
     assert!(pump.may_step(None));
     let mut expected = pump.clone();
@@ -80,7 +80,7 @@ fn a_pump_call_inside_a_drain_is_deferred_and_touches_nothing_else() {
 }
 
 #[test]
-fn a_granted_step_looks_after_earlier_wakes_a_refused_one_does_not() {
+fn only_a_granted_step_clears_earlier_wakes() {
     let mut pump = running(config(2), None);
     assert!(pump.may_step(None));
     assert_eq!(pump.wake(), Ok(None));
@@ -94,7 +94,7 @@ fn a_granted_step_looks_after_earlier_wakes_a_refused_one_does_not() {
 }
 
 #[test]
-fn a_drain_takes_exactly_its_limit_and_hands_the_rest_to_a_new_turn() {
+fn a_drain_takes_exactly_its_limit_and_hands_off_the_rest() {
     let mut pump = running(config(3), None);
     for taken in 0..3 {
         assert_eq!(pump.steps(), taken);
@@ -129,7 +129,7 @@ fn turns_count_macrotasks_and_batches_count_drains() {
 }
 
 #[test]
-fn a_zero_timeout_is_used_only_where_no_message_can_be_posted() {
+fn a_zero_timeout_is_used_only_if_messages_cannot_be_posted() {
     let no_channel = PumpConfig { has_message_channel: false, ..config(1) };
     let mut pump = running(no_channel, None);
     assert_eq!(pump.leave(true), kick(HostCall::TimeoutZero, None, 0));
@@ -138,7 +138,7 @@ fn a_zero_timeout_is_used_only_where_no_message_can_be_posted() {
     let denied = Denied { capability: Capability::Timer, provenance: "pump hand-off" };
     assert_eq!(pump.leave(true), Leave::Stalled { denied, reached: None });
 
-    // Timers are granted, messages exist but are denied: nothing is called instead.
+    // Timers are granted, and messages exist but are denied: no call is made instead.
     let mut pump = running(config(1), None);
     pump.revoke(Capability::Post);
     assert!(pump.may_step(None) && !pump.may_step(None));
@@ -151,7 +151,7 @@ fn a_zero_timeout_is_used_only_where_no_message_can_be_posted() {
 }
 
 #[test]
-fn a_denied_kick_is_owed_and_made_by_the_grant_or_a_later_wake() {
+fn a_denied_call_is_owed_and_made_by_the_grant_or_a_later_wake() {
     let denied = Denied { capability: Capability::Microtask, provenance: "pump kick" };
     let mut pump = Pump::new(config(1), without(Capability::Microtask));
     assert!(!pump.stalled());
@@ -184,7 +184,7 @@ fn an_owed_hand_off_is_never_replaced_by_a_microtask() {
 }
 
 #[test]
-fn expired_timers_are_taken_in_capped_batches_a_turn_apart() {
+fn expired_timers_are_collected_in_capped_batches_in_separate_turns() {
     let mut pump = running(config(2), None);
     assert_eq!(pump.timer_batch(), 3);
     pump.timers_fired(1, false);
@@ -206,7 +206,7 @@ fn expired_timers_are_taken_in_capped_batches_a_turn_apart() {
 }
 
 #[test]
-fn a_trap_is_terminal_typed_and_keeps_its_first_diagnosis() {
+fn a_trap_is_terminal_and_keeps_its_first_diagnosis() {
     let mut pump = running(config(5), None);
     assert!(pump.may_step(None) && pump.may_step(None));
     let first = pump.trap("poll");
@@ -227,7 +227,7 @@ fn a_trap_is_terminal_typed_and_keeps_its_first_diagnosis() {
 }
 
 #[test]
-fn a_host_turn_inside_a_drain_proves_the_drain_was_killed() {
+fn a_host_turn_inside_a_drain_shows_that_the_drain_was_killed() {
     let mut pump = running(config(5), None);
     assert!(pump.may_step(None));
     let trapped = pump.host_turn().unwrap_err();
@@ -274,8 +274,8 @@ fn timed(limit: u64, spacing: u32) -> PumpConfig {
     PumpConfig { burst_time_limit, clock_check_every: spacing, ..config(1000) }
 }
 
-/// Runs one drain over polls of these lengths; returns how many ran, when the clock was read
-/// (after how many polls), and the limit that ended it.
+/// Runs one drain over polls of these lengths. Returns how many ran, after how many polls the clock
+/// was read, and the limit that ended it.
 fn drain(config: PumpConfig, polls: &[u64]) -> (usize, std::vec::Vec<usize>, Option<Limit>) {
     let mut clock = 100;
     let mut ran = 0;
@@ -299,7 +299,7 @@ fn drain(config: PumpConfig, polls: &[u64]) -> (usize, std::vec::Vec<usize>, Opt
 }
 
 #[test]
-fn the_time_limit_ends_the_drain_at_the_first_reading_at_or_past_it() {
+fn the_time_limit_ends_the_drain_at_the_first_reading_at_or_after_it() {
     assert_eq!(drain(timed(10, 1), &[9, 5, 5]), (2, [1, 2].into(), Some(Limit::Time)));
     assert_eq!(drain(timed(10, 1), &[5, 5, 5]), (2, [1, 2].into(), Some(Limit::Time)));
     assert_eq!(drain(timed(10, 1), &[5, 4, 5]), (3, [1, 2].into(), None));
@@ -308,10 +308,10 @@ fn the_time_limit_ends_the_drain_at_the_first_reading_at_or_past_it() {
 }
 
 #[test]
-fn readings_move_apart_while_polls_are_short_and_close_up_near_the_limit() {
+fn readings_are_spaced_while_polls_are_short_and_close_near_the_limit() {
     // Doubling up to the spacing.
     assert_eq!(drain(timed(1000, 4), &[1; 18]).1, [1, 3, 7, 11, 15]);
-    // What fits by the slowest mean: 30 left after one poll of 10, so 2, then 1 left.
+    // Bounded by the slowest mean: 30 left after one poll of 10, so 2, then 1 left.
     assert_eq!(drain(timed(40, 32), &[10; 9]), (4, [1, 3, 4].into(), Some(Limit::Time)));
     // 7 in 2 polls counts as 4 each: 21 - 8 = 13 left, so 3 more before reading.
     assert_eq!(drain(timed(21, 32), &[1, 3, 4, 3, 3, 3, 9]).1, [1, 3, 6]);
@@ -320,8 +320,8 @@ fn readings_move_apart_while_polls_are_short_and_close_up_near_the_limit() {
 }
 
 #[test]
-fn a_drain_that_takes_over_reads_the_clock_as_rarely_as_the_one_before_came_to() {
-    /// A drain over polls of these lengths: after how many of them the clock was read.
+fn a_drain_that_takes_over_starts_with_the_spacing_of_the_previous_one() {
+    /// Runs a drain over polls of these lengths. Returns after how many of them the clock was read.
     fn reads(pump: &mut Pump, clock: &mut u64, polls: &[u64]) -> std::vec::Vec<usize> {
         let _ = pump.enter(Some(Time::from_nanos(*clock)));
         let mut reads = std::vec::Vec::new();
@@ -341,16 +341,16 @@ fn a_drain_that_takes_over_reads_the_clock_as_rarely_as_the_one_before_came_to()
     assert_eq!(reads(&mut pump, &mut clock, &[1; 24]), [1, 3, 7, 15, 23]);
     let _ = pump.leave(true);
     assert_eq!(reads(&mut pump, &mut clock, &[1; 24]), [8, 16]);
-    // A shorter spacing holds at once.
+    // A smaller spacing takes effect immediately.
     let _ = pump.leave(true);
     pump.configure(timed(1000, 4));
     assert_eq!(reads(&mut pump, &mut clock, &[1; 10]), [4, 8]);
-    // Slow polls are noticed, here and in the next drain.
+    // Slow polls are noticed in this and the next drain.
     let _ = pump.leave(true);
     assert_eq!(reads(&mut pump, &mut clock, &[200; 9]), [4, 5]);
     let _ = pump.leave(true);
     assert_eq!(reads(&mut pump, &mut clock, &[1; 4]), [1, 3]);
-    // Who does not know when it began knows nothing; who comes after nothing begins anew.
+    // A drain with an unknown start knows no spacing; its successor starts anew.
     let _ = pump.leave(true);
     let _ = pump.enter(None);
     assert!(pump.may_step(None) && pump.wants_clock());
@@ -366,7 +366,7 @@ fn at(n: u64) -> Option<Time> {
     Some(Time::from_nanos(n))
 }
 
-/// Begins a drain that a wake asked for in a microtask.
+/// Begins a drain that a wake requested by a microtask.
 fn enter_by_microtask(pump: &mut Pump, now: Option<Time>) -> (u64, u64) {
     assert_eq!(pump.wake(), Ok(Some(HostCall::Microtask)));
     match pump.enter(now) {
@@ -384,7 +384,7 @@ fn drains_of_one_turn_share_its_steps() {
     assert_eq!(pump.steps(), 0);
     assert!(pump.may_step(None) && !pump.may_step(None));
     assert_eq!(pump.leave(false), Leave::Idle);
-    // Used up: the next drain of this turn takes no step and hands off.
+    // The steps are used up: the next drain of this turn takes no step and hands off.
     assert_eq!(enter_by_microtask(&mut pump, None), (1, 3));
     assert!(!pump.may_step(None));
     assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 0));
@@ -425,13 +425,13 @@ fn the_end_of_a_turn_renews_the_allowance_and_numbers_the_next_drain() {
     assert!(pump.may_step(None));
     assert_eq!(pump.leave(false), Leave::Idle);
     assert_eq!(pump.watch_turn(), Some(HostCall::MessagePost));
-    assert_eq!(pump.watch_turn(), None, "it is on its way");
+    assert_eq!(pump.watch_turn(), None, "the call is outstanding");
     assert_eq!((pump.end_turn(), pump.host_turn_id()), (Ok(()), 1));
     assert_eq!(pump.watch_turn(), None, "nothing is used");
     assert_eq!(enter_by_microtask(&mut pump, None), (2, 2));
     assert!(pump.may_step(None));
     assert_eq!(pump.leave(false), Leave::Idle);
-    // A turn that ends while a hand-off is on its way is counted once.
+    // A turn that ends while a hand-off is outstanding is counted once.
     assert_eq!(enter_by_microtask(&mut pump, None), (2, 3));
     assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Steps), 0));
     assert_eq!(pump.end_turn(), Ok(()));
@@ -459,7 +459,7 @@ fn page_code_runs_between_two_steps_of_a_turn_and_its_time_counts() {
 }
 
 #[test]
-fn a_pause_with_the_allowance_used_up_hands_off() {
+fn a_pause_without_remaining_allowance_hands_off() {
     let mut pump = running(config(1), None);
     assert!(pump.may_step(None));
     pump.yield_to_page();
@@ -470,7 +470,7 @@ fn a_pause_with_the_allowance_used_up_hands_off() {
     pump.timers_fired(3, true);
     pump.yield_to_page();
     assert_eq!(pump.leave(true), kick(HostCall::MessagePost, Some(Limit::Timers), 0));
-    // A pause without the microtask is owed like any call.
+    // A pause without the microtask capability owes the call like any other.
     let mut pump = running(config(9), None);
     assert!(pump.may_step(None));
     pump.yield_to_page();
@@ -484,7 +484,7 @@ fn a_pause_with_the_allowance_used_up_hands_off() {
 }
 
 #[test]
-fn where_no_end_is_reported_a_long_pause_is_one() {
+fn a_long_pause_ends_a_turn_that_is_not_reported() {
     let mut pump = Pump::new(timed(10, 1), without(Capability::Post));
     assert_eq!(enter_by_microtask(&mut pump, at(0)), (1, 1));
     assert!(pump.may_step(None) && pump.may_step(at(5)));
@@ -494,7 +494,7 @@ fn where_no_end_is_reported_a_long_pause_is_one() {
     assert_eq!((pump.leave(false), pump.watch_turn()), (Leave::Idle, None));
     assert_eq!(enter_by_microtask(&mut pump, at(24)), (2, 3));
     assert!(pump.may_step(None));
-    // Without a time limit there is nothing to tell a pause by: each idle drain ends a turn.
+    // Without a time limit pauses cannot be recognized: each idle drain ends a turn.
     let mut pump = Pump::new(config(1), without(Capability::Post));
     for nth in 1..4 {
         assert_eq!(enter_by_microtask(&mut pump, None), (nth, nth));
@@ -518,18 +518,18 @@ fn a_missing_reading_ends_the_drain_after_one_poll() {
 }
 
 #[test]
-fn every_drain_gets_its_first_step_however_late_it_is() {
+fn every_drain_gets_its_first_step_even_if_it_is_late() {
     let mut pump = running(timed(10, 1), Some(Time::ZERO));
     assert!(pump.may_step(Some(Time::MAX)) && !pump.may_step(Some(Time::MAX)));
 }
 
 #[test]
-fn a_clock_going_back_counts_as_standing_still() {
+fn a_clock_that_goes_back_counts_as_standing_still() {
     let at = |n| Some(Time::from_nanos(n));
     let mut pump = running(timed(10, 1), at(100));
     assert!(pump.may_step(None) && pump.may_step(at(109)) && pump.may_step(at(50)));
     assert!(!pump.may_step(at(110)) && !pump.may_step(at(50)));
-    // The mean after going back is taken from the furthest reading, not from the earlier one.
+    // The mean after the clock went back is computed from the furthest reading.
     let mut pump = running(timed(100, 32), at(0));
     assert!(pump.may_step(None) && pump.may_step(at(2)) && pump.may_step(at(0)));
     assert!(!pump.wants_clock());
@@ -556,7 +556,7 @@ fn the_clock_is_wanted_only_under_a_time_limit() {
 }
 
 #[test]
-fn check_sees_every_account_beyond_its_limit() {
+fn check_reports_every_account_beyond_its_limit() {
     let broken = |config: PumpConfig, change: fn(&mut Burst)| {
         let mut pump = running(config, Some(Time::ZERO));
         let State::Running(burst) = &mut pump.state else { panic!("not running") };
@@ -577,7 +577,7 @@ fn check_sees_every_account_beyond_its_limit() {
     assert_eq!(pump.check(), Ok(()));
 }
 
-/// A burst that took `steps` steps without reading the clock.
+/// Returns a burst that took `steps` steps without reading the clock.
 fn overdue(steps: u32) -> Burst {
     let mut burst = Burst::new(None, 1);
     (0..steps).for_each(|_| assert!(burst.step(&config(9), None)));
@@ -585,7 +585,7 @@ fn overdue(steps: u32) -> Burst {
 }
 
 #[test]
-fn limits_can_be_changed_between_drains_and_count_at_least_one() {
+fn limits_can_be_changed_between_drains_and_are_at_least_one() {
     let limit = |steps| PumpConfig { microtask_burst_limit: steps, ..PumpConfig::default() };
     let mut pump = Pump::new(limit(5), Capabilities::all());
     let _ = pump.wake();

@@ -1,25 +1,25 @@
-//! The one host timer that stands for the whole timer wheel.
+//! The single host timer for the whole timer wheel.
 //!
-//! The host arms a single `setTimeout` for the wheel's next deadline. The delay is rounded up to
-//! whole milliseconds, so it never rings early, and cut at what the platform can count to: a
-//! longer wait rings early on purpose, finds nothing due and is planned again.
+//! The host arms one `setTimeout` for the wheel's next deadline. The delay is rounded up to whole
+//! milliseconds, so it never fires early, and limited to the platform's maximum: a longer wait
+//! fires early on purpose, finds no timer due and is planned again.
 
 use crate::status::Status;
 use crate::time::{Time, nanos};
 
-/// The longest delay a host timer takes; anything above would ring at once.
+/// The longest delay of a host timer; browsers fire longer ones immediately.
 pub const MAX_DELAY_MS: u32 = i32::MAX as u32;
 
-/// What to arm.
+/// A host timer to arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTimer {
     /// The delay. Zero: the deadline has passed, so wake the pump and arm nothing.
     pub after_ms: u32,
-    /// Whether the wait was cut short: when it rings, plan again.
+    /// Whether the wait was shortened: plan again when it fires.
     pub chunked: bool,
 }
 
-/// The host timer for the wheel's next deadline; `None` if the wheel is empty.
+/// Returns the host timer for the wheel's next deadline, or `None` if the wheel is empty.
 ///
 /// ```
 /// use asx_kernel::{pump::{plan_timer, HostTimer}, time::Time};
@@ -32,12 +32,13 @@ pub fn plan_timer(now: Time, next_deadline: Option<Time>) -> Option<HostTimer> {
     Some(HostTimer { after_ms, chunked: wait_ms > u64::from(after_ms) })
 }
 
-/// A host timer rang for a timer that was cancelled or had fired already: a diagnostic, no wake.
+/// A host timer that fired for a wheel timer that was cancelled or had fired before. It is reported
+/// and causes no wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaleTimer {
     /// The timer's id.
     pub id: u64,
-    /// The generation the ring was for.
+    /// The generation that the host timer was armed for.
     pub generation: u64,
 }
 
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_ring_says_which_timer() {
+    fn a_stale_timer_is_described_with_its_id() {
         let stale = StaleTimer { id: 4, generation: 9 };
         assert_eq!(stale.status(), Status::StaleHandle);
         assert_eq!(stale.to_string(), "timer 4 of generation 9 rang after its end");

@@ -3,7 +3,7 @@
 use super::*;
 
 impl<P, V> World<P, V> {
-    /// Creates a channel with one sender: of a region, or free-standing.
+    /// Creates a channel with one sender: in a region, or free-standing.
     pub fn channel(&mut self, scope: Option<RegionId>, capacity: usize) -> Answer<ChannelId> {
         let law = Channel::new(capacity).map_err(|error| error.status())?;
         if let Some(region) = scope {
@@ -25,7 +25,7 @@ impl<P, V> World<P, V> {
         Ok(channel)
     }
 
-    /// Sends if there is room and nobody waits; hands the value back otherwise.
+    /// Sends if a slot is free and no sender waits. Returns the value otherwise.
     #[inline]
     pub fn try_send(&mut self, channel: ChannelId, value: V) -> Offer<V> {
         let (value, record) = with(value, self.usable(channel))?;
@@ -34,8 +34,8 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// [`try_send`](World::try_send), if that only puts the message into its queue: there is no
-    /// journal, nobody waits, and memory is at hand. Else nothing has changed.
+    /// Like [`try_send`](World::try_send), but only if there is no journal, no waiter to wake and
+    /// no need to allocate. Otherwise nothing changes.
     #[inline]
     pub fn try_send_quietly(&mut self, channel: ChannelId, value: V) -> Result<(), V> {
         match self.journal.is_off() {
@@ -47,7 +47,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Sends, making room by evicting the oldest message if need be; answers what was evicted.
+    /// Sends, evicting the oldest message if necessary. Returns the evicted message.
     pub fn evict(&mut self, channel: ChannelId, value: V) -> Offer<V, Option<V>> {
         let (value, record) = with(value, self.usable(channel))?;
         let evicted = record.law.send_evict_oldest(value).map_err(refused)?;
@@ -59,7 +59,7 @@ impl<P, V> World<P, V> {
         Ok(evicted.old)
     }
 
-    /// Receives on behalf of a task, which waits if there is nothing.
+    /// Receives on behalf of a task, which waits if no message is queued.
     pub fn recv(&mut self, task: TaskId, channel: ChannelId) -> Answer<Poll<V>> {
         self.waitable(task, channel)?;
         let wait = Wait::Recv(channel);
@@ -80,7 +80,7 @@ impl<P, V> World<P, V> {
         Ok(Poll::Ready(value))
     }
 
-    /// Receives if there is a message.
+    /// Receives if a message is queued.
     #[inline]
     pub fn try_recv(&mut self, channel: ChannelId) -> Answer<V> {
         let received = self.usable(channel)?.law.try_recv();
@@ -89,8 +89,8 @@ impl<P, V> World<P, V> {
         Ok(value)
     }
 
-    /// [`try_recv`](World::try_recv), if that only takes the message out of its queue: there is one
-    /// and no journal, and nobody waits for its slot. Else nothing has changed.
+    /// Like [`try_recv`](World::try_recv), but only if there is no journal and no sender waits for
+    /// the slot. Otherwise nothing changes.
     #[inline]
     pub fn try_recv_quietly(&mut self, channel: ChannelId) -> Option<V> {
         match self.journal.is_off() {
@@ -99,8 +99,8 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// A message went in or out: that is told, and who waited is woken. Nothing is left to do where
-    /// there is neither a journal nor somebody who waits.
+    /// Records the transfer of a message and wakes the waiter. Does nothing if there is neither a
+    /// journal nor a waiter.
     #[inline]
     fn passed(
         &mut self,
@@ -126,12 +126,12 @@ impl<P, V> World<P, V> {
         self.wake_all(wake);
     }
 
-    /// One more sender; DISCONNECTED once the last is gone.
+    /// Adds a sender; DISCONNECTED if the last one is gone.
     pub fn clone_sender(&mut self, channel: ChannelId) -> Answer {
         ensure(self.usable(channel)?.law.add_sender(), Status::Disconnected)
     }
 
-    /// One sender fewer.
+    /// Removes a sender.
     pub fn drop_sender(&mut self, channel: ChannelId) -> Answer {
         let law = &mut self.channel_mut(channel)?.law;
         ensure(law.senders() > 0, Status::Disconnected)?;
@@ -141,12 +141,12 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// The receiver goes: unread messages are dropped, waiting senders woken.
+    /// Closes the receiver: unread messages are dropped, waiting senders woken.
     pub fn drop_receiver(&mut self, channel: ChannelId) -> Answer {
         self.close_receiver(channel).map(drop)
     }
 
-    /// Answers the receiver that was waiting.
+    /// Closes the receiver and returns it if it was waiting.
     fn close_receiver(&mut self, channel: ChannelId) -> Answer<Option<TaskId>> {
         let law = &mut self.channel_mut(channel)?.law;
         ensure(!law.is_receiver_closed(), Status::Disconnected)?;
@@ -173,15 +173,15 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Closes both sides, as a closing region does: neither side asked for it, so both are woken.
+    /// Closes both sides, as a closing region does. Neither side requested it, so both are woken.
     pub(super) fn close_channel(&mut self, channel: ChannelId) {
         let receiver = self.close_receiver(channel);
         while self.drop_sender(channel).is_ok() {}
         self.wake_all(receiver.ok().flatten());
     }
 
-    /// Journals that the last sender is gone, permits and waiters counted; a fully closed channel
-    /// no longer counts against the limits.
+    /// Records that the last sender is gone, permits and waiters included. A fully closed channel
+    /// no longer counts towards the limits.
     pub(super) fn account_channel(&mut self, channel: ChannelId) {
         let Some(record) = self.channels.get_mut(channel.0) else { return };
         let state = record.law.state();
@@ -195,8 +195,8 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Gives up the task's wait on a channel, as dropping the future that waited does; false if it
-    /// has none.
+    /// Abandons the task's wait on a channel, because the waiting future was dropped. Returns false
+    /// if there is none.
     pub fn abandon(&mut self, task: TaskId, channel: ChannelId) -> Answer<bool> {
         let on = |wait: &Wait| matches!(wait, Wait::Send(c, _) | Wait::Recv(c) if *c == channel);
         let waits = &mut self.task_mut(task)?.waits;
@@ -206,8 +206,8 @@ impl<P, V> World<P, V> {
         Ok(true)
     }
 
-    /// Looks at the cancel before a wait on a channel. A channel that went while the task waited is
-    /// DISCONNECTED, not stale.
+    /// Checks for cancellation before a wait on a channel. A channel that was removed while the
+    /// task waited is DISCONNECTED, not stale.
     pub(super) fn waitable(&mut self, task: TaskId, channel: ChannelId) -> Answer {
         if self.channels.get(channel.0).is_some() {
             return self.observe(task);
@@ -227,7 +227,7 @@ impl<P, V> World<P, V> {
         self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)
     }
 
-    /// The channel, if its region still lets it be used.
+    /// Returns the channel, if its region permits its use.
     #[inline]
     pub(super) fn usable(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
         let record = self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)?;

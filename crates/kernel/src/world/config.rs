@@ -1,15 +1,15 @@
-//! What a world is given: configuration, options, requests and poll results.
+//! Inputs of a world: configuration, options, requests and results of polls.
 
 use super::*;
 
-/// What an operation answers: its result, or the code of its refusal.
+/// The result of an operation, or the status of its refusal.
 pub type Answer<T = ()> = Result<T, Status>;
 
-/// What an operation answers that is given something: its result, or the code of its refusal and
-/// the thing back.
+/// The result of an operation that takes ownership of a value. A refusal returns the value with the
+/// status.
 pub type Offer<P, T = ()> = Result<T, (Status, P)>;
 
-/// An answer together with what was given, which a refusal hands back.
+/// Combines an answer with the value that a refusal returns.
 pub(super) fn with<P, T>(given: P, answer: Answer<T>) -> Offer<P, (P, T)> {
     match answer {
         Ok(answer) => Ok((given, answer)),
@@ -18,27 +18,27 @@ pub(super) fn with<P, T>(given: P, answer: Answer<T>) -> Offer<P, (P, T)> {
 }
 
 settings! {
-    /// How a world is set up.
+    /// The configuration of a world.
     pub struct Config {
         /// Workers, fairness and tie-break.
         scheduler: SchedulerConfig = SchedulerConfig::default(),
         /// Timers.
         wheel: WheelConfig = WheelConfig::default(),
-        /// How long cause chains may get.
+        /// The limits of cause chains.
         chain: ChainLimits = ChainLimits::default(),
-        /// How many of each thing there may be.
+        /// The maximal number of objects of each kind.
         limits: Limits = Limits::default(),
         /// Whether there is a journal.
         journal: bool = true,
-        /// How many events the journal retains.
+        /// The number of events that the journal retains.
         journal_capacity: usize = usize::MAX,
-        /// What happens beyond that.
+        /// The behaviour beyond that.
         when_full: WhenFull = WhenFull::Overwrite,
-        /// Whether a task that is ended by force at the end of a grace still runs its cleanup
-        /// stack, within its allowance. Off for hosts whose payloads clean up when dropped.
+        /// Whether an aborted task still runs its cleanup stack, within its allowance. Off for
+        /// hosts with payloads that clean up when dropped.
         forced_cleanup: bool = false,
-        /// Whether what went with a closed parent is kept until it is released: it is stale, but
-        /// how it ended can still be read.
+        /// Whether the contents of a closed parent are kept until they are released. Their handles
+        /// are stale, but their outcomes can be read.
         keep_ended: bool = false,
         /// Whether leaked obligations are kept for [`World::next_leaked`], with or without a
         /// journal (no).
@@ -56,7 +56,7 @@ impl Config {
 }
 
 settings! {
-    /// How many of each thing there may be at once. The timer limit is in [`WheelConfig`].
+    /// The maximal number of objects of each kind. The timer limit is in [`WheelConfig`].
     #[derive(Copy)]
     pub struct Limits {
         /// Tasks not Completed.
@@ -67,60 +67,60 @@ settings! {
         obligations: usize = usize::MAX,
         /// Channels not fully closed.
         channels: usize = usize::MAX,
-        /// Ready entries beyond which spawns and outside wakes are refused.
+        /// The number of ready entries from which spawns and outside wakes are refused.
         ready_queue: usize = usize::MAX,
-        /// Timed entries beyond which spawns and outside wakes are refused.
+        /// The number of timed entries from which spawns and outside wakes are refused.
         timed_queue: usize = usize::MAX,
-        /// Cancel entries beyond which targeted cancels are refused.
+        /// The number of cancel entries from which targeted cancels are refused.
         cancel_queue: usize = usize::MAX,
-        /// The memory estimate in bytes.
+        /// The maximal memory estimate in bytes.
         memory: usize = usize::MAX - 1,
     }
 }
 
-/// What a region does about a child that fails.
+/// The reaction of a region to a child that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Lets the others go on.
+    /// The other children continue.
     #[default]
     CollectAll,
     /// Cancels the siblings; the first failure is the scope's result.
     FailFast,
 }
 
-/// How a region is opened.
+/// Options for opening a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RegionOptions {
-    /// Its own budget; what counts is the tighter of this and its parent's.
+    /// The region's own budget. The effective budget is the meet with the parent's.
     pub budget: Budget,
-    /// How many live children it admits.
+    /// The maximal number of live children.
     pub max_children: Option<usize>,
-    /// What it does about failures.
+    /// The reaction to failures.
     pub policy: Policy,
 }
 
-/// How a task is spawned.
+/// Options for spawning a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskOptions {
-    /// Deadline, polls and cost; the priority in here is not used.
+    /// Deadline, polls and cost. The priority in it is not used.
     pub budget: Budget,
-    /// Its priority; 128 if not given.
+    /// The priority; the default is 128.
     pub priority: Option<u8>,
-    /// Whether it must stay on the worker it was spawned on.
+    /// Whether the task must stay on the worker on which it was spawned.
     pub pinned: bool,
 }
 
 /// A request to cancel.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Why.
+    /// The kind.
     pub kind: Kind,
-    /// A word for people.
+    /// A message for people.
     pub message: Option<Arc<str>>,
 }
 
 impl Ask {
-    /// A request without a message.
+    /// Creates a request without a message.
     pub const fn new(kind: Kind) -> Ask {
         Ask { kind, message: None }
     }
@@ -129,65 +129,65 @@ impl Ask {
 /// A task's own error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskError {
-    /// The registry code it came from, if any.
+    /// The registry code of the error, if any.
     pub status: Option<Status>,
-    /// A word for people.
+    /// A message for people.
     pub message: Arc<str>,
 }
 
-/// How a task ended.
+/// The outcome of a task.
 pub type TaskOutcome = Outcome<(), TaskError>;
 
-/// How a poll ended.
+/// The result of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PollEnd {
-    /// It waits for a wake.
+    /// The task waits for a wake.
     Pending,
-    /// It is done.
+    /// The task is done.
     Ready,
-    /// It is done, with an error.
+    /// The task is done, with an error.
     Failed(TaskError),
-    /// It panicked; the host caught it.
+    /// The task panicked; the host caught the panic.
     Panicked(Arc<str>),
-    /// It gave up because an operation said CANCELLED or BUDGET_EXHAUSTED.
+    /// The task stopped because an operation returned CANCELLED or BUDGET_EXHAUSTED.
     Cancelled,
 }
 
-/// What of a task is polled.
+/// The part of a task that is polled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
-    /// The task itself.
+    /// The body.
     #[default]
     Body,
     /// An entry of its cleanup stack.
     Cleanup,
 }
 
-/// What the host is to do next.
+/// The host's next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Poll this task.
     Poll {
-        /// On this worker.
+        /// The worker that polls.
         worker: usize,
-        /// Whom.
+        /// The task.
         task: TaskId,
-        /// The lane it came from.
+        /// The lane of the task.
         lane: Lane,
-        /// What of it.
+        /// The part to poll.
         part: Part,
     },
-    /// Nothing is runnable before `until`, or before an outside event if there is none.
+    /// Nothing is runnable before `until`, or before an outside event if it is `None`.
     Idle {
-        /// The next instant at which something happens by itself.
+        /// The next instant with a scheduled event.
         until: Option<Time>,
     },
 }
 
-/// When a wait ends.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SleepUntil {
-    /// So long after now.
+    /// This long after now.
     After(Duration),
     /// At this instant.
     At(Time),

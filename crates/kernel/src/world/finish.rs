@@ -1,12 +1,12 @@
-//! The end of a run: soft stop, shutdown, grace, quiescence, and a dump of what still lives.
+//! The end of a run: soft stop, shutdown, grace periods, quiescence, and a dump of live objects.
 
 use super::*;
 
-/// Deeper levels of a dump are not indented further.
+/// The maximal indentation of a dump.
 const DEEPEST_INDENT: usize = 64;
 
 impl<P, V> World<P, V> {
-    /// Tells tasks that await it that the run is about to stop. Nothing is cancelled.
+    /// Notifies tasks that await it that the run is about to stop. Cancels nothing.
     pub fn soft_stop(&mut self) {
         if self.stopping {
             return;
@@ -16,8 +16,8 @@ impl<P, V> World<P, V> {
         self.happened(Watched::NoValue, Severity::Ok);
     }
 
-    /// Soft stop now; after `soft` the root closes with Shutdown; after `force_after` more, what
-    /// still lives is completed by force.
+    /// Begins the soft stop now. After `soft`, closes the root with Shutdown. After a further
+    /// `force_after`, aborts the remaining tasks.
     pub fn shutdown(&mut self, soft: Duration, force_after: Option<Duration>) -> Answer {
         self.soft_stop();
         if soft.is_zero() {
@@ -36,7 +36,7 @@ impl<P, V> World<P, V> {
             return;
         }
         if let Grace::Force(_) = grace {
-            // Of several the shortest counts.
+            // The earliest of several grace periods applies.
             if record.force.is_some_and(|earlier| earlier < key) {
                 return;
             }
@@ -47,9 +47,9 @@ impl<P, V> World<P, V> {
         self.graces.insert(key, (region, grace));
     }
 
-    /// Completes by force whatever lives in the region and below it. Finalizers start only then:
-    /// they get the same grace again, and so do cleanup stacks of what was ended. True: the grace
-    /// has no length, and something must be polled before it may end once more.
+    /// Aborts the live tasks in the region and below it. Finalizers start only then: they get the
+    /// same grace period again, and so do the cleanup stacks of aborted tasks. Returns true if the
+    /// grace period has no length and a poll is needed before it may expire again.
     pub(super) fn force_region(&mut self, region: RegionId, again: Duration) -> bool {
         if let Ok(record) = self.region_mut(region) {
             record.force = None;
@@ -69,17 +69,16 @@ impl<P, V> World<P, V> {
         goes_on
     }
 
-    /// Ends one task by force, as the end of a grace of its region's would: where the host wants
-    /// that its cleanup stack runs first, a second call cuts that off too. One that is over stays
-    /// as it is.
+    /// Aborts one task, like the end of a grace period of its region. If the configuration lets its
+    /// cleanup stack run first, a second call aborts that too. A completed task does not change.
     pub fn force_task(&mut self, task: TaskId) -> Answer {
         self.task_ref(task)?;
         self.end_by_grace(task);
         Ok(())
     }
 
-    /// Finds the live tasks of a region and below, parents first, in creation order, that do not
-    /// outlast a grace; whether there are others.
+    /// Collects the live tasks of a region and below that do not outlast a grace period: parents
+    /// first, in creation order. Returns whether there are others.
     fn split_below(&self, region: RegionId, again: Duration, ends: &mut Vec<TaskId>) -> bool {
         let mut others = false;
         let mut next = Some(region);
@@ -96,7 +95,7 @@ impl<P, V> World<P, V> {
         others
     }
 
-    /// Quiescent, or everything that stands in the way.
+    /// Succeeds if the world is quiescent, and otherwise returns all objects that prevent it.
     pub fn quiescent(&self) -> Result<(), NotQuiescent> {
         let holds = |law: &Channel<V, TaskId>| law.len() + law.reserved() > 0;
         Census {
@@ -109,14 +108,14 @@ impl<P, V> World<P, V> {
         .check()
     }
 
-    /// The tree of what still lives, for people.
+    /// Returns the tree of live objects, for people.
     pub fn dump(&self) -> String {
         let mut text = String::new();
         self.dump_into(&mut text);
         text
     }
 
-    /// The same, written elsewhere: as far as that takes it.
+    /// Writes the tree of live objects, as far as `text` accepts it.
     pub fn dump_into(&self, text: &mut impl Write) {
         let mut next = Some(self.root);
         while let Some(region) = next {

@@ -1,13 +1,13 @@
-//! What must hold after every step, as code.
+//! The invariants that hold after every step.
 
 use super::*;
 
-/// A broken invariant: which one, and where.
+/// A violated invariant, with the object that violates it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvariantViolation {
-    /// The invariant's id.
+    /// The id of the invariant.
     pub id: &'static str,
-    /// What was found.
+    /// The finding.
     pub what: String,
 }
 
@@ -17,10 +17,10 @@ errors! {
     }
 }
 
-/// What a check answers.
+/// The result of a check.
 type Checked = Result<(), InvariantViolation>;
 
-/// Answers with the violation unless the condition holds.
+/// Returns the violation unless the condition holds.
 macro_rules! hold {
     ($id:literal, $holds:expr, $($text:tt)+) => {
         if !$holds {
@@ -34,7 +34,7 @@ fn law(id: &'static str, checked: Result<(), &'static str>) -> Checked {
 }
 
 impl<P, V> World<P, V> {
-    /// Checks every invariant that a state can show.
+    /// Checks every invariant that is visible in the state.
     pub fn check(&self) -> Result<(), InvariantViolation> {
         law("INV-TM-09", self.wheel.check())?;
         law("INV-SC-02", self.scheduler.check())?;
@@ -141,7 +141,7 @@ mod tests {
 
     const NOWHERE: Key = Key { generation: 9, index: 9 };
 
-    /// A world with a region that holds a bit of everything; all of it is sound.
+    /// Returns a sound world with a region that contains some of everything.
     fn sound() -> (World<(), ()>, RegionId, TaskId, ChannelId) {
         let mut world = World::new(Config::default());
         let region = world.open_region(world.root(), RegionOptions::default()).unwrap();
@@ -154,7 +154,8 @@ mod tests {
         (world, region, task, channel)
     }
 
-    /// What the check says after the region, its task and its channel were tampered with.
+    /// Returns the violation that `check` finds after the region, its task and its channel were
+    /// changed.
     fn broken(
         tamper: impl FnOnce(&mut RegionRecord<()>, &mut TaskRecord<()>, &mut ChannelRecord<()>),
     ) -> String {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn miscounts_are_found() {
+    fn wrong_counts_are_reported() {
         let counts = |counts| {
             format!(
                 "INV-RG-01: r2 miscounts tasks, children, obligations or finalizers: {counts:?}"
@@ -191,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn a_region_left_in_closing_is_found() {
+    fn a_region_left_in_closing_is_reported() {
         let text = broken(|region, _, _| assert!(region.word.close()));
         assert_eq!(text, "INV-RG-02: r2 is left in Closing");
     }
 
     #[test]
-    fn a_closed_region_holds_nothing() {
+    fn a_closed_region_contains_nothing() {
         let found = |tamper: fn(&mut World<(), ()>, RegionId)| {
             let mut world: World<(), ()> = World::new(Config::default());
             let region = world.open_region(world.root(), RegionOptions::default()).unwrap();
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn family_ties_are_mutual() {
+    fn parents_and_children_agree() {
         let (mut world, region, ..) = sound();
         world.region_mut(region).unwrap().parent = None;
         let text = format!("{}", world.check().unwrap_err());
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_task_holds_nothing() {
+    fn a_completed_task_has_no_resources() {
         let over = |tamper: fn(&mut TaskRecord<()>)| {
             let (mut world, _, task, _) = sound();
             world.force_complete(task);

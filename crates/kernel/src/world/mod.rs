@@ -1,7 +1,7 @@
-//! The executable model: every law composed into one single-threaded engine without IO.
+//! The executable model: every law, composed into one single-threaded engine without IO.
 //!
-//! A host asks [`World::next`] what to do, polls the task it names, calls the world's operations on
-//! the task's behalf meanwhile, and reports back with [`World::polled`]:
+//! A host calls [`World::next`] for the next action, polls the returned task, calls the world's
+//! operations on behalf of the task meanwhile, and reports the result with [`World::polled`]:
 //!
 //! ```text
 //!  host: next(now, choose) ------> Step::Poll { task } ----> take_payload, run it
@@ -9,9 +9,9 @@
 //!           |                                                  v
 //!           +------ Pending / Ready / .. <------- polled(task, payload, end)
 //! ```
-//! Nothing here calls back. Payloads and messages whose time is over are handed out
-//! ([`World::take_released`], [`World::take_dropped`]); their destructors are the host's business.
-//! Every change is journaled; every refusal leaves things as they were.
+//! The world makes no callbacks. Payloads and messages to be dropped are returned by
+//! [`World::take_released`] and [`World::take_dropped`]; the host runs their destructors. Every
+//! change is recorded in the journal; a refused operation changes nothing.
 
 mod channels;
 mod config;
@@ -75,11 +75,11 @@ use core::task::Poll;
 use core::time::Duration;
 use records::*;
 
-/// The wheel type of every world. A host whose timers belong to no world uses it with
+/// The wheel type of every world. A host with timers outside of worlds uses it with
 /// [`TimerToken::UNOWNED`], so that the code of the wheel exists once.
 pub type TimerWheel = Wheel<TimerToken>;
 
-/// The engine. `P` is what a task is to its host, `V` a channel message.
+/// The engine. `P` is the host's representation of a task, `V` is a channel message.
 pub struct World<P, V> {
     now: Time,
     root: RegionId,
@@ -90,42 +90,43 @@ pub struct World<P, V> {
     permits: Arena<PermitRecord>,
     wheel: TimerWheel,
     timers_made: u64,
-    /// How many timers may still fire before the host says so again.
+    /// The number of timers that may fire before the host allows more.
     timer_allowance: usize,
-    /// Live budget deadlines not yet noticed; they are no timers.
+    /// Budget deadlines of live tasks that have not been reached; they are not timers.
     deadlines: Set<(Time, TaskId)>,
     graces: Map<(Time, u64), (RegionId, Grace)>,
     scheduler: Scheduler<TaskId>,
     suggestion: Suggestion,
-    /// The poll under way.
+    /// The task that is being polled.
     current: Option<TaskId>,
-    /// The worker whose poll, or whose poll's end, is under way: it takes the wakes.
+    /// The worker of the current poll, also while its result is processed. Wakes are enqueued
+    /// there.
     worker: Option<usize>,
-    /// Regions still to be told of a cancel, deepest last.
+    /// Regions to which a cancel is yet to be delivered, deepest last.
     cancels: Vec<(RegionId, Reason, Cleanup)>,
     delivering: bool,
-    /// Links of causes that may be made before a host makes room for more.
+    /// The number of links of causes that may be created before a host makes room for more.
     links_left: usize,
     stopping: bool,
-    /// Who waits for what happens once, in order of asking.
+    /// The waiters of one-time events, in order of registration.
     watchers: Map<(Watched, u64), TaskId>,
-    /// Counts watchers and graces, so that they keep the order of asking.
+    /// Counts watchers and graces, which keeps them in order of registration.
     asked: u64,
     usage: Usage,
     journal: Journal,
-    /// Cleanup entries that were dropped before they were done.
+    /// The number of cleanup entries that were dropped before they were done.
     cleanups_cut: u64,
-    /// Closed regions whose storage was given back.
+    /// The number of closed regions with released storage.
     reclaims: u64,
-    /// Obligations that were leaked.
+    /// The number of leaked obligations.
     leaks: u64,
-    /// Those of them that the host was not told of, latest last.
+    /// Leaked obligations that were not yet reported to the host, latest last.
     leaked: Vec<(RegionId, ObligationId)>,
     released: VecDeque<P>,
-    /// Lists that are empty between calls, and keep their room.
+    /// Reusable buffers that are empty between calls.
     doomed: Vec<TaskId>,
     due: Vec<Expired<TimerToken>>,
-    /// Queue by queue, as channels gave them up: nothing is copied.
+    /// The queues of closed channels, which are moved here without copying.
     dropped: Vec<VecDeque<V>>,
     config: Config,
 }
@@ -170,7 +171,7 @@ impl<P, V> World<P, V> {
     }
 }
 
-/// What counts against the limits.
+/// The usage that counts towards the limits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     tasks: usize,
@@ -181,14 +182,13 @@ struct Usage {
     storage_bytes: usize,
 }
 
-/// What a task or a region weighs in the memory estimate, and a channel besides its slots: the same
-/// on every host.
+/// The accounted bytes of a task, a region, or a channel without its slots: the same on every host.
 pub const OBJECT_BYTES: usize = 256;
-/// What a timer, an obligation or a channel slot weighs.
+/// The accounted bytes of a timer, an obligation or a channel slot.
 pub const SMALL_BYTES: usize = 64;
 
 impl<P, V> World<P, V> {
-    /// A world with an open root region.
+    /// Creates a world with an open root region.
     pub fn new(config: Config) -> World<P, V> {
         let mut regions = Arena::new();
         let root = match regions.insert(RegionRecord::new(None, 0, RegionOptions::default())) {
@@ -196,7 +196,7 @@ impl<P, V> World<P, V> {
             Err(_) => unreachable!("an empty arena has room"),
         };
         let mut world = World::with_root(config, root, regions);
-        // The chain of decisions is there for the journal.
+        // The decision chain is used only by the journal.
         world.scheduler.unchained = world.journal.is_off();
         world.note_region(root, EventKind::RegionOpened { parent: None });
         world
@@ -211,46 +211,46 @@ impl<P, V> World<P, V> {
         journal(&self) -> &Journal = &self.journal;
         /// The timers.
         timers(&self) -> &Wheel<impl Sized> = &self.wheel;
-        /// Cleanup entries that were dropped before they were done: of tasks whose allowance or
-        /// grace was used up.
+        /// The number of cleanup entries that were dropped before they were done, because the
+        /// allowance or grace period of their task was used up.
         cleanups_cut(&self) -> u64 = self.cleanups_cut;
-        /// Obligations that are reserved.
+        /// The number of reserved obligations.
         outstanding(&self) -> usize = self.usage.obligations;
-        /// Obligations that were leaked, whether or not there is a journal.
+        /// The number of leaked obligations, whether or not there is a journal.
         leaks(&self) -> u64 = self.leaks;
-        /// Whether there is something to take with [`World::take_released`],
-        /// [`World::take_dropped`] or [`World::next_leaked`].
+        /// Whether [`World::take_released`], [`World::take_dropped`] or [`World::next_leaked`]
+        /// would return something.
         has_let_go(&self) -> bool =
             self.released.len() | self.dropped.len() | self.leaked.len() != 0;
-        /// Closed regions whose storage was given back: a host that has memory of its own for them
-        /// looks for those when this has grown.
+        /// The number of closed regions with released storage. A host that allocates storage for
+        /// regions frees it when this has increased.
         reclaims(&self) -> u64 = self.reclaims;
         /// The run queues.
         scheduler(&self) -> &Scheduler<TaskId> = &self.scheduler;
     }
 
-    /// The journal, to take events out of.
+    /// Returns the journal mutably, to remove events from it.
     pub fn journal_mut(&mut self) -> &mut Journal {
         &mut self.journal
     }
 
-    /// What the governor suggests from now on.
+    /// Sets the governor's suggestion.
     pub fn suggest(&mut self, suggestion: Suggestion) {
         self.suggestion = suggestion;
     }
 
-    /// Payloads nobody polls any more, for the host to drop.
+    /// Returns the payloads that are no longer polled, for the host to drop.
     pub fn take_released(&mut self) -> Vec<P> {
         take(&mut self.released).into()
     }
 
-    /// The first of those, for hosts that must not allocate here.
+    /// Returns the first of those, without allocating.
     #[inline]
     pub fn next_released(&mut self) -> Option<P> {
         self.released.pop_front()
     }
 
-    /// Messages nobody will receive, for the host to drop.
+    /// Returns the messages that will not be received, for the host to drop.
     pub fn take_dropped(&mut self) -> Vec<V> {
         let mut queues = take(&mut self.dropped).into_iter();
         let mut all = queues.next().map(Vec::from).unwrap_or_default();
@@ -258,13 +258,13 @@ impl<P, V> World<P, V> {
         all
     }
 
-    /// Messages nobody will receive, of one channel: as [`take_dropped`](World::take_dropped), for
-    /// hosts that must not allocate here.
+    /// Returns the messages of one closed channel, like [`take_dropped`](World::take_dropped) but
+    /// without allocating.
     pub fn pop_dropped(&mut self) -> Option<VecDeque<V>> {
         self.dropped.pop()
     }
 
-    /// Refuses, and says so in the journal, when `used` has reached `limit`.
+    /// Refuses and records the refusal if `used` has reached `limit`.
     fn room(&mut self, what: &'static str, used: usize, limit: usize) -> Answer {
         if used < limit {
             return Ok(());
@@ -273,7 +273,7 @@ impl<P, V> World<P, V> {
         Err(Status::ResourceExhausted)
     }
 
-    /// Refuses new work when the memory estimate or a refusing journal is full.
+    /// Refuses new work if the memory estimate or a refusing journal is full.
     fn room_for(&mut self, bytes: usize) -> Answer {
         if self.journal.is_refusing() {
             return Err(Status::ResourceExhausted);
@@ -282,7 +282,7 @@ impl<P, V> World<P, V> {
         self.room("memory", used, self.config.limits.memory.saturating_add(1))
     }
 
-    /// The memory estimate.
+    /// Returns the memory estimate.
     pub fn memory(&self) -> usize {
         let objects = self.usage.tasks.saturating_add(self.usage.regions);
         let small = self.usage.obligations.saturating_add(self.wheel.len());

@@ -19,7 +19,7 @@ impl<P, V> World<P, V> {
         Ok(id)
     }
 
-    /// Commits or aborts an obligation. A resolved one is forgotten; asking again says so.
+    /// Commits or aborts an obligation. A resolved one is removed; resolving it again is refused.
     pub fn resolve(&mut self, id: ObligationId, resolution: Resolution) -> Answer {
         let (region, state) = self.slot(id)?;
         let to = state.resolve(resolution)?;
@@ -31,7 +31,7 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// The obligation no longer counts; only a leaked one stays on record.
+    /// Ends the accounting of an obligation. Only leaked ones remain stored.
     pub(super) fn resolved(&mut self, region: RegionId, id: ObligationId, to: ObligationState) {
         match self.obligations.get_mut(id.0) {
             Some(slot) if to == ObligationState::Leaked => {
@@ -48,13 +48,14 @@ impl<P, V> World<P, V> {
         self.note_region(region, kind);
     }
 
-    /// Takes a leaked obligation that was not taken yet, and the region it was reserved in; only
-    /// with `tell_leaks`.
+    /// Removes and returns a leaked obligation that was not yet reported, and its region. Returns
+    /// `None` unless `tell_leaks` is set.
     pub fn next_leaked(&mut self) -> Option<(RegionId, ObligationId)> {
         if self.leaked.is_empty() { None } else { Some(self.leaked.remove(0)) }
     }
 
-    /// Where an obligation stands: Reserved or Leaked; a resolved one answers that it is.
+    /// Returns the state of an obligation: Reserved or Leaked. For a resolved one, returns the
+    /// error.
     pub fn obligation(&self, id: ObligationId) -> Answer<ObligationState> {
         self.slot(id).map(|(_, state)| state)
     }

@@ -1,10 +1,10 @@
-//! Permits: a reserved slot each, resolved exactly once.
+//! Permits: each is a reserved slot that is resolved exactly once.
 
 use super::*;
 
 impl<P, V> World<P, V> {
-    /// Reserves a slot on behalf of a task, which waits in line if it must. A tracked permit is an
-    /// obligation of the task's region.
+    /// Reserves a slot on behalf of a task, which waits in line if necessary. A tracked permit is
+    /// an obligation of the task's region.
     pub fn reserve(
         &mut self,
         task: TaskId,
@@ -43,7 +43,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Reserves a slot if one is free and nobody waits.
+    /// Reserves a slot if one is free and no sender waits.
     pub fn try_reserve(
         &mut self,
         holder: Option<TaskId>,
@@ -58,7 +58,7 @@ impl<P, V> World<P, V> {
         self.granted(holder, channel, tracked)
     }
 
-    /// Fills the permit's slot; DISCONNECTED hands the value back if the receiver is gone.
+    /// Fills the permit's slot. Returns the value with DISCONNECTED if the receiver is closed.
     pub fn send(&mut self, permit: PermitId, value: V) -> Offer<V> {
         let mut value = Some(value);
         let sent = self.resolve_permit(permit, PermitEvent::Send, &mut value);
@@ -66,31 +66,31 @@ impl<P, V> World<P, V> {
         value.map_or(Ok(()), |value| Err((status, value)))
     }
 
-    /// Gives the permit's slot back.
+    /// Releases the permit's slot.
     pub fn abort(&mut self, permit: PermitId) -> Answer {
         self.resolve_permit(permit, PermitEvent::Abort, &mut None).map(drop)
     }
 
-    /// The permit's holder drops it: an abort, or a leak if it is tracked; then true means that the
-    /// host must panic.
+    /// The holder drops the permit: an abort, or a leak if it is tracked. Returns whether the host
+    /// must panic.
     pub fn drop_permit(&mut self, permit: PermitId, context: DropContext) -> Answer<bool> {
         self.resolve_permit(permit, PermitEvent::DropTracked(context), &mut None)
     }
 
-    /// Where a permit stands: Live or Leaked; one that was resolved is forgotten and answers so.
+    /// Returns the state of a permit: Live or Leaked. For a resolved one, returns the error.
     pub fn permit(&self, permit: PermitId) -> Answer<PermitState> {
         self.permit_of(permit).map(|(state, _)| state)
     }
 
-    /// The same, with the channel it is of.
+    /// Like [`permit`](World::permit), with the permit's channel.
     pub fn permit_of(&self, permit: PermitId) -> Answer<(PermitState, ChannelId)> {
         let resolved = self.permits.was_issued(permit.0);
         let gone = if resolved { Status::ObligationAlreadyResolved } else { Status::StaleHandle };
         self.permits.get(permit.0).map(|record| (record.state, record.channel)).ok_or(gone)
     }
 
-    /// Makes a permit of a slot just reserved. If a tracked one cannot have its obligation the slot
-    /// is given back.
+    /// Creates a permit for a slot that was just reserved. If a tracked permit cannot get its
+    /// obligation, the slot is released.
     fn granted(
         &mut self,
         holder: Option<TaskId>,
@@ -120,8 +120,8 @@ impl<P, V> World<P, V> {
         Ok(permit)
     }
 
-    /// The one place where a permit is resolved. A value is taken if it was queued; true means that
-    /// a leak must panic.
+    /// Resolves a permit; all resolutions use this function. Takes the value if it was queued.
+    /// Returns whether a leak must panic.
     fn resolve_permit(
         &mut self,
         permit: PermitId,
@@ -142,7 +142,7 @@ impl<P, V> World<P, V> {
         }
         if let Some(task) = record.holder.and_then(|task| self.tasks.get_mut(task.0)) {
             let held = |entry: &Entry<P>| matches!(entry, Entry::Permit(own) if *own == permit);
-            // From the top: the stack unwinds from there.
+            // Search from the top, because the stack unwinds from there.
             if let Some(at) = task.stack.iter().rposition(held) {
                 task.stack.remove(at);
             }
@@ -166,11 +166,11 @@ impl<P, V> World<P, V> {
         Ok(panics)
     }
 
-    /// Fills the slot of a permit, which has this number.
+    /// Fills the slot of a permit with this number.
     fn fill(&mut self, record: PermitRecord, permit: u64, value: &mut Option<V>) {
         let PermitRecord { channel, holder, .. } = record;
         let Ok(usable) = self.usable(channel) else {
-            // The region is past draining: the slot is freed, nothing is queued.
+            // The region is past draining: the slot is freed and nothing is queued.
             return self.free_slot(record, permit);
         };
         let Some(message) = value.take() else { return };

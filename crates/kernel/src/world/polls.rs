@@ -1,22 +1,22 @@
-//! The step: what to poll next, and what a poll led to. The one place where polls are handed out.
+//! The step: the choice of the next task to poll, and the processing of the result of a poll.
 
 use super::*;
 
 impl<P, V> World<P, V> {
-    /// Says what to do at `now`. Which worker steps is asked of `choose` when there is a choice.
+    /// Returns the next action at `now`. `choose` picks the worker if there is a choice.
     #[inline]
     pub fn next(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         self.step::<true>(0..self.scheduler.workers(), now, choose)
     }
 
-    /// [`next`](World::next) for a world with one worker: without the code that steals.
+    /// Like [`next`](World::next) for a world with one worker, without the stealing code.
     #[inline]
     pub fn next_alone(&mut self, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         debug_assert_eq!(self.scheduler.workers(), 1);
         self.step::<false>(0..1, now, choose)
     }
 
-    /// Says what this worker is to do at `now`; idle if there is nothing for it.
+    /// Returns the next action of this worker at `now`: idle if it has nothing to run.
     pub fn next_on(&mut self, worker: usize, now: Time, choose: &mut impl Choose) -> Answer<Step> {
         ensure(worker < self.scheduler.workers(), Status::InvalidArgument)?;
         self.step::<true>(worker..worker + 1, now, choose)
@@ -43,7 +43,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// One of the workers that can run something.
+    /// Picks one of the workers that can run something.
     fn pick_worker<const STEALS: bool>(
         &self,
         workers: Range<usize>,
@@ -61,7 +61,7 @@ impl<P, V> World<P, V> {
         runnable.nth(nth)
     }
 
-    /// Moves the clock; a time that has passed already changes nothing.
+    /// Advances the clock. An earlier time changes nothing.
     pub fn set_now(&mut self, now: Time) {
         if now > self.now {
             self.now = now;
@@ -69,21 +69,21 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The next instant at which something happens by itself.
+    /// Returns the next instant with a scheduled event.
     pub fn next_wake(&self) -> Option<Time> {
         let deadline = self.deadlines.first().map(|(time, _)| *time);
         let grace = self.graces.keys().next().map(|(time, _)| *time);
         [self.wheel.next_deadline(), deadline, grace].into_iter().flatten().min()
     }
 
-    /// How many timers may fire from now on, until the next call: a host that must yield in
-    /// between fires them in batches. What is due and may not fire yet stays due.
+    /// Sets the number of timers that may fire until the next call, for a host that must yield in
+    /// between. Due timers beyond it remain due.
     pub fn allow_timers(&mut self, most: usize) {
         self.timer_allowance = most;
     }
 
-    /// Expired timers, then passed deadlines, then graces: always before a dispatch. Answers how
-    /// many timers fired.
+    /// Processes expired timers, then passed deadlines, then grace periods, always before a
+    /// dispatch. Returns the number of fired timers.
     pub fn expire(&mut self) -> usize {
         let fired = self.expire_timers();
         while let Some(&(deadline, task)) = self.deadlines.first()
@@ -100,7 +100,7 @@ impl<P, V> World<P, V> {
                 Grace::Close(force) => {
                     let _ = self.close_region(region, Ask::new(Kind::Shutdown), force);
                 }
-                // What is cleaning up without a time of its own has to be polled first.
+                // Tasks that outlast a zero-length grace must be polled before it may expire again.
                 Grace::Force(again) if self.force_region(region, again) => break,
                 Grace::Force(_) => {}
             }
@@ -108,7 +108,7 @@ impl<P, V> World<P, V> {
         fired
     }
 
-    /// Fires what is due and allowed: a fired timer only enqueues wakes.
+    /// Fires the timers that are due and allowed. A fired timer only enqueues wakes.
     fn expire_timers(&mut self) -> usize {
         if self.wheel.storage() == 0 {
             return 0;
@@ -134,7 +134,7 @@ impl<P, V> World<P, V> {
         fired
     }
 
-    /// One decision; nothing if the task it fell on has no poll left to run.
+    /// Makes one decision. Returns `None` if the chosen task has no poll left to run.
     #[inline]
     fn dispatch<const STEALS: bool>(
         &mut self,
@@ -167,7 +167,8 @@ impl<P, V> World<P, V> {
         self.note_task(decision.token, kind);
     }
 
-    /// Consumes the poll and starts it; false if none is left and the task was dealt with instead.
+    /// Consumes a poll and begins it. Returns false if none was left and the task was handled
+    /// instead.
     #[inline]
     fn begin_poll(&mut self, task: TaskId, worker: usize) -> bool {
         let Some(record) = self.tasks.get_mut(task.0) else { return false };
@@ -200,19 +201,19 @@ impl<P, V> World<P, V> {
         true
     }
 
-    /// The payloads that wait to be polled, with their tasks.
+    /// Iterates over the payloads that wait to be polled, with their tasks.
     pub fn payloads(&self) -> impl Iterator<Item = (TaskId, &P)> {
         self.tasks.iter().filter_map(|(key, record)| Some((TaskId(key), record.payload.as_ref()?)))
     }
 
-    /// What the host is to poll: the payload of the poll under way.
+    /// Removes and returns the payload of the task that is being polled.
     #[inline]
     pub fn take_payload(&mut self, task: TaskId) -> Option<P> {
         self.current.filter(|current| *current == task)?;
         self.tasks.get_mut(task.0)?.payload.take()
     }
 
-    /// The poll is over. Hands the payload back when nobody will poll it again.
+    /// Reports the end of a poll. Returns the payload if it will not be polled again.
     #[inline]
     pub fn polled(&mut self, task: TaskId, payload: P, end: PollEnd) -> Offer<P, Option<P>> {
         if self.current != Some(task) {
@@ -295,14 +296,15 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Runs the cleanup stack from its top: permits at once, the rest by polls; then completes.
+    /// Runs the cleanup stack from its top: permits immediately, other entries by polls. Then
+    /// completes the task.
     pub(super) fn run_stack(&mut self, task: TaskId) {
         while let Some(record) = self.tasks.get_mut(task.0) {
             match record.stack.pop() {
                 Some(Entry::Permit(permit)) => {
                     let unwinding = matches!(record.ended, Some(Err(NoValue::Panicked(_))));
                     let forced = record.forced;
-                    // Back on top, where resolving it finds it at once.
+                    // Back on top, where resolving it finds it immediately.
                     record.stack.push(Entry::Permit(permit));
                     let _ = match (unwinding, forced) {
                         (true, _) => self.drop_permit(permit, DropContext::Unwinding).map(drop),

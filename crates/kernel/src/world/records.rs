@@ -1,14 +1,14 @@
-//! What the world remembers of each object.
+//! The stored state of each object.
 
 use super::*;
 
-/// Names a permit.
+/// Identifies a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermitId(pub Key);
 
 pub(super) struct RegionRecord<P> {
     pub(super) parent: Option<RegionId>,
-    /// Which child of its parent it is, tasks counted too.
+    /// The creation number among the children of its parent, tasks included.
     pub(super) order: u64,
     pub(super) word: RegionWord,
     pub(super) options: RegionOptions,
@@ -25,15 +25,15 @@ pub(super) struct RegionRecord<P> {
     pub(super) finalizers: Vec<P>,
     pub(super) obligations: Set<ObligationId>,
     pub(super) channels: Set<ChannelId>,
-    /// In order of arming.
+    /// In the order of arming.
     pub(super) timers: Map<u64, TimerHandle>,
     pub(super) fold: Fold<(), TaskError>,
     pub(super) first_cause: Option<TaskOutcome>,
     pub(super) next_order: u64,
     pub(super) storage: usize,
-    /// Stale since its parent has closed, and kept for its outcome.
+    /// Whether its handle is stale because its parent has closed, and it is kept for its outcome.
     pub(super) retired: bool,
-    /// When what lives inside is completed by force: the key of that grace.
+    /// The key of the grace period at the end of which the contents are aborted.
     pub(super) force: Option<(Time, u64)>,
 }
 
@@ -70,12 +70,12 @@ impl<P> RegionRecord<P> {
 }
 
 impl<P> RegionRecord<P> {
-    /// The fold of its children's outcomes, once Closed.
+    /// Returns the fold of its children's outcomes, once Closed.
     pub(super) fn outcome(&self) -> Option<Severity> {
         (self.word.state() == RegionState::Closed).then(|| self.fold.severity())
     }
 
-    /// The number of the next child.
+    /// Returns the number of the next child.
     pub(super) fn take_order(&mut self) -> u64 {
         self.next_order += 1;
         self.next_order
@@ -88,18 +88,18 @@ pub(super) enum Entry<P> {
     Payload(P),
 }
 
-/// Something a task waits for.
+/// A wait of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Send(ChannelId, WaiterId),
     Recv(ChannelId),
-    /// Its turn among those who wait.
+    /// The number orders the waiters.
     Watch(Watched, u64),
-    /// What was watched has happened, with this outcome; the task has not looked yet.
+    /// The watched event has happened with this outcome, which the task has not yet observed.
     Seen(Watched, Severity),
 }
 
-/// Something that happens once, for any number of tasks to wait for.
+/// A one-time event that any number of tasks can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Watched {
     /// The task has ended.
@@ -112,40 +112,40 @@ pub(super) enum Watched {
 
 pub(super) struct TaskRecord<P> {
     pub(super) region: RegionId,
-    /// Which child of its region it is.
+    /// The creation number among the children of its region.
     pub(super) order: u64,
     pub(super) life: Lifecycle,
     pub(super) budget: Budget,
     pub(super) finalizer: bool,
     pub(super) pinned: bool,
-    /// The worker a pinned task stays on.
+    /// The worker of a pinned task.
     pub(super) home: usize,
     pub(super) payload: Option<P>,
     pub(super) part: Part,
     pub(super) stack: Vec<Entry<P>>,
-    /// What the body said, while the cleanup stack runs.
+    /// The outcome of the body, while the cleanup stack runs.
     pub(super) ended: Option<TaskOutcome>,
     pub(super) outcome: Option<TaskOutcome>,
     pub(super) queued: Option<(Ticket, Place)>,
     pub(super) polling: bool,
-    /// Woken during its own poll.
+    /// Whether it was woken during its own poll.
     pub(super) woken: bool,
     pub(super) shields: u32,
     pub(super) waits: Vec<Wait>,
-    /// In order of arming.
+    /// In the order of arming.
     pub(super) timers: Map<u64, TimerHandle>,
     pub(super) polls: u64,
     pub(super) polls_since_request: u64,
     pub(super) cleanup_polls: u64,
     pub(super) noticed: Noticed,
     pub(super) overrun: bool,
-    /// Ended by force at the end of a grace; its cleanup stack runs, or ran.
+    /// Whether it was aborted at the end of a grace period; its cleanup stack may run.
     pub(super) forced: bool,
-    /// That happened while it was polled, and the poll has not returned.
+    /// Whether it was aborted during its poll, and the poll has not returned.
     pub(super) cut_in_poll: bool,
-    /// Stale since its region is, and kept for its outcome.
+    /// Whether its handle is stale because its region's is, and it is kept for its outcome.
     pub(super) retired: bool,
-    /// The last cancel phase journaled.
+    /// The last recorded phase of its cancel.
     pub(super) phase: Option<Phase>,
     pub(super) cleanup_error: Option<TaskError>,
 }
@@ -189,9 +189,9 @@ pub(super) struct ChannelRecord<V> {
     pub(super) law: Channel<V, TaskId>,
     pub(super) scope: Option<RegionId>,
     pub(super) permits: Set<PermitId>,
-    /// Bytes counted in the memory estimate; 0 once fully closed.
+    /// The accounted bytes; 0 once fully closed.
     pub(super) bytes: usize,
-    /// Journaled that the last sender is gone.
+    /// Whether it is recorded that the last sender is gone.
     pub(super) senders_gone: bool,
 }
 
@@ -203,12 +203,12 @@ pub(super) struct PermitRecord {
     pub(super) obligation: Option<ObligationId>,
 }
 
-/// Whose timer it is.
+/// The owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerOwner {
-    /// A task's own wait.
+    /// The timer is a task's own wait.
     Task(TaskId),
-    /// A region's timer, and whom it wakes.
+    /// The timer belongs to the region and wakes the task, if any.
     Region(RegionId, Option<TaskId>),
 }
 
@@ -216,7 +216,7 @@ pub(super) enum TimerOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerToken {
     pub(super) owner: TimerOwner,
-    /// Which timer of the world it is.
+    /// The creation number among the timers of the world.
     pub(super) order: u64,
 }
 
@@ -228,11 +228,11 @@ impl TimerToken {
     };
 }
 
-/// What happens when a grace period is over.
+/// The action at the end of a grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grace {
-    /// The soft stop has lasted long enough: close with Shutdown, and force after so long.
+    /// The end of the soft stop: close with Shutdown, and abort after this duration.
     Close(Option<Duration>),
-    /// Complete by force what still lives; again after so long if finalizers live on.
+    /// Abort live tasks. Repeated after this duration if finalizers are still alive.
     Force(Duration),
 }

@@ -1,4 +1,4 @@
-//! Regions: opening, ending, closing, and telling what is inside.
+//! Regions: opening, ending, closing, and cancelling their contents.
 
 use super::*;
 
@@ -22,16 +22,16 @@ impl<P, V> World<P, V> {
         Ok(region)
     }
 
-    /// The region's author is done: it closes when nothing lives inside. Not a cancel.
+    /// The body of the scope has ended: the region closes when nothing lives inside. Not a cancel.
     pub fn end_region(&mut self, region: RegionId) -> Answer {
         self.region_mut(region)?.word.end();
         cascade::settle(self, region);
         Ok(())
     }
 
-    /// Closes the region with a reason, cancelling what is inside; true the first time. Later ones
-    /// strengthen the reason and pass that on. After `force_after`, what still lives is completed
-    /// by force.
+    /// Closes the region with a reason and cancels its contents. Returns true the first time. Later
+    /// calls strengthen the reason and propagate it. After `force_after`, remaining tasks are
+    /// aborted.
     pub fn close_region(
         &mut self,
         region: RegionId,
@@ -52,13 +52,13 @@ impl<P, V> World<P, V> {
         Ok(first)
     }
 
-    /// Opens or shuts the region's admission gate.
+    /// Opens or closes the region's admission gate.
     pub fn set_admission(&mut self, region: RegionId, open: bool) -> Answer {
         self.region_mut(region)?.gate_open = open;
         Ok(())
     }
 
-    /// Registers a finalizer: run after everything else in the region, last registered first.
+    /// Registers a finalizer, which runs after everything else in the region, in LIFO order.
     pub fn defer(&mut self, region: RegionId, payload: P) -> Offer<P> {
         let (payload, record) = with(payload, self.admit(region, Operation::Defer))?;
         record.finalizers.push(payload);
@@ -73,7 +73,7 @@ impl<P, V> World<P, V> {
         self.insert_finalizer(region, payload)
     }
 
-    /// Takes bytes of the region's storage; they are given back when it closes.
+    /// Allocates bytes of the region's storage, which are released when the region closes.
     pub fn use_storage(&mut self, region: RegionId, bytes: usize) -> Answer {
         self.admit(region, Operation::UseStorage)?;
         self.room_for(bytes)?;
@@ -83,8 +83,8 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Frees a Closed region's slot, and what is kept below it; its handles are stale from then on.
-    /// The root's stays.
+    /// Frees a Closed region's slot, and everything kept below it. Its handles are stale from then
+    /// on. The root cannot be released.
     pub fn release_region(&mut self, region: RegionId) -> Answer {
         let record = self.regions.get(region.0).ok_or(Status::StaleHandle)?;
         let (Some(parent), RegionState::Closed) = (record.parent, record.word.state()) else {
@@ -97,7 +97,7 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// What an explicit step of the region to `to` would answer. Nothing changes.
+    /// Returns the result that an explicit transition of the region would have. Nothing changes.
     pub fn try_region(&self, region: RegionId, to: RegionState) -> Answer {
         self.region_ref(region)?.word.check(to)
     }
@@ -108,8 +108,8 @@ impl<P, V> World<P, V> {
         self.deliver_cancels();
     }
 
-    /// Works off the list of regions to be told: a list, not a recursion, so that the depth of the
-    /// tree does not matter. A delivery inside a delivery leaves its part to the outer one.
+    /// Works off the list of regions to cancel. A list, not a recursion, so that deep trees need no
+    /// deep stack. A nested call leaves its regions to the outer one.
     fn deliver_cancels(&mut self) {
         if self.delivering {
             return;
@@ -145,7 +145,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Passes the region's reason on: own tasks first, then child regions, in creation order.
+    /// Propagates the region's reason: own tasks first, then child regions, in creation order.
     pub(super) fn tell_children(&mut self, region: RegionId) {
         let limits = self.config.chain;
         let Ok(record) = self.region_ref(region) else { return };
@@ -155,14 +155,14 @@ impl<P, V> World<P, V> {
         let reason = reason.caused_within(cause, limits, &mut self.links_left);
         self.cancel_tasks(region, &reason, cleanup);
         if let Some(record) = self.regions.get(region.0) {
-            // The list is worked off from its end: the last child goes in first.
+            // The list is worked off from its end, so the last child is pushed first.
             let children = record.children.iter().rev();
             self.cancels.extend(children.map(|child| (*child, reason.clone(), cleanup)));
         }
         self.deliver_cancels();
     }
 
-    /// Asks each task of a region to stop. None is made or ends meanwhile.
+    /// Cancels each task of a region. Tasks are neither created nor ended meanwhile.
     pub(super) fn cancel_tasks(&mut self, region: RegionId, reason: &Reason, cleanup: Cleanup) {
         let mut next = self.task_of(region, Unbounded);
         while let Some(task) = next {
@@ -171,13 +171,13 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The first live task of a region, or the first after another one.
+    /// Returns the first live task of a region, or the first one after another.
     fn task_of(&self, region: RegionId, after: Bound<TaskId>) -> Option<TaskId> {
         self.regions.get(region.0)?.tasks.range((after, Unbounded)).next().copied()
     }
 
-    /// The region after this one in a walk through all that is below `top`, parents first, in the
-    /// order of creation.
+    /// Returns the region after `at` in a traversal of all regions below `top`, parents first, in
+    /// creation order.
     pub(super) fn below(&self, top: RegionId, at: RegionId) -> Option<RegionId> {
         if let Some(child) = self.regions.get(at.0)?.children.first() {
             return Some(*child);

@@ -1,60 +1,61 @@
-//! What a host needs that may run out of memory: every growth told before it happens.
+//! Memory reservation for hosts that may run out of memory: every growth is announced.
 //!
-//! [`prepare`](World::prepare) makes room in the tables, and in the lists that are used on the way
-//! and are bounded by what lives, so that what comes next finds it there; it can fail, and has
-//! changed nothing then. What is left are nodes of trees, links of reasons and the wheel's slots,
-//! none of which can be asked for in a way that could be refused: [`headroom`](World::headroom)
-//! says how many bytes of those may be needed, by whatever one operation adds and by all that lives
-//! on its way to the end, until something is added again.
+//! [`prepare`](World::prepare) allocates room in the tables, and in the work lists that are bounded
+//! by the number of live objects, so that later operations need not allocate there. It can fail,
+//! and then changes nothing. The remaining allocations cannot be made fallible: nodes of trees,
+//! links of reasons and the wheel's slots. [`headroom`](World::headroom) returns an upper bound of
+//! their bytes, for one further operation and for all live objects until their end.
 
 use super::*;
 use core::mem::size_of;
 
-/// Nodes and lists that one operation may add: a node per level of every tree it touches.
+/// Nodes and lists that one operation may allocate: a node per level of every tree it changes.
 const ONE_CALL: usize = 8 * 1024;
-/// A task on its way: nodes of the trees it goes through, a watchdog's too, or its part of vectors
-/// that double; its error.
+/// A task until its end: its nodes in trees, including those of a watchdog, or its part of vectors
+/// that double; and its error.
 const TASK: usize = 288;
-/// A region: the same, and trees that begin.
+/// A region: the same, and the first nodes of its trees.
 const REGION: usize = 1024;
-/// An obligation, a permit or a channel on its way.
+/// An obligation, a permit or a channel until its end.
 const SMALL: usize = 32;
-/// A reference to a timer: in the lists of the slots it comes through, each of which may have
-/// doubled on the way.
+/// A reference to a timer in the lists of the wheel's slots that it passes through, each of which
+/// may double.
 const TIMER: usize = 128;
-/// Obligations and permits for which room is made at once.
+/// The number of obligations and permits for which room is reserved.
 const FEW: usize = 16;
-/// The largest node of a tree is not larger.
+/// An upper bound of the size of a tree node.
 const LARGEST: usize = 1024;
-/// A task, region or timer in a sorted vector that has doubled; trees have nodes.
+/// The entry of a task, region or timer in a sorted vector that has doubled. Trees have nodes
+/// instead.
 const ENTRY: usize = if cfg!(feature = "trees") { 0 } else { 2 * 64 };
-/// What an `Arc` adds.
+/// The overhead of an `Arc`.
 const COUNTS: usize = 2 * size_of::<usize>();
-/// Events a thing may lead to on its way.
+/// The maximal number of events of an object until its end.
 const EVENTS: usize = 12;
 
-/// How much there is of what lives.
+/// Numbers of live objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Living {
-    /// Tasks, and finalizers that will be some.
+    /// Tasks, including registered finalizers.
     pub tasks: usize,
     /// Regions.
     pub regions: usize,
     /// Obligations, permits and channels.
     pub small: usize,
-    /// References to timers, of which there are up to [`refs_of`](crate::wheel::refs_of).
+    /// References to timers, up to [`refs_of`](crate::wheel::refs_of) for each timer.
     pub timers: usize,
 }
 
 impl Living {
-    /// Links of causes that are made when everything is cancelled.
+    /// Returns the number of links of causes that are created when everything is cancelled.
     fn links(&self, chain: ChainLimits) -> usize {
-        // A reason has one link more than that above it, until the chain is cut: then all are new.
+        // A reason has one link more than that above it. Once the chain is cut, all its links are
+        // new.
         let shared = self.regions.min(chain.depth.saturating_sub(1));
         (self.regions - shared).saturating_mul(chain.depth).saturating_add(shared)
     }
 
-    /// Bytes it may ask for on its way to the end, tables and lists apart.
+    /// Returns the bytes that they may allocate until their end, without tables and lists.
     pub fn headroom(&self, chain: ChainLimits) -> usize {
         let links = self.links(chain);
         let weights = [
@@ -67,16 +68,16 @@ impl Living {
         let weigh = |sum: usize, (count, weight): (usize, usize)| {
             sum.saturating_add(count.saturating_mul(weight))
         };
-        // The links of one chain are also put into a list.
+        // The links of one chain are also collected in a list.
         let list = chain.depth.min(self.regions).saturating_mul(size_of::<Reason>());
         weights.into_iter().fold(ONE_CALL.saturating_add(list), weigh)
     }
 }
 
 impl<P, V> World<P, V> {
-    /// Makes room in every table for so many things more of each kind, for a few obligations and
-    /// permits, and for tasks that this many finalizers may become; and for all that lives to be
-    /// cancelled, fire and be let go of at once, which are so many payloads.
+    /// Reserves room in every table for `more` objects of each kind, a few obligations and permits,
+    /// and the tasks of `finalizers` finalizers. Also reserves room for cancelling, firing and
+    /// releasing all live objects at once, with up to `payloads` payloads.
     pub fn prepare(
         &mut self,
         more: usize,
@@ -94,7 +95,7 @@ impl<P, V> World<P, V> {
         let all = self.usage.tasks.saturating_add(tasks);
         room(&mut self.doomed, all)?;
         room(&mut self.due, self.wheel.len() + more)?;
-        // Whoever cancels, and each region told by the one above.
+        // The caller's cancel, and one for each region that its parent cancels.
         room(&mut self.cancels, self.usage.regions + regions + 1)?;
         room(&mut self.dropped, self.usage.channels + channels)?;
         if self.config.tell_leaks {
@@ -111,12 +112,12 @@ impl<P, V> World<P, V> {
         self.wheel.try_reserve(more)
     }
 
-    /// Slots there are for tasks.
+    /// Returns the number of slots for tasks.
     pub fn task_slots(&self) -> usize {
         self.tasks.slots()
     }
 
-    /// Slots there are for channels.
+    /// Returns the number of slots for channels.
     pub fn channel_slots(&self) -> usize {
         self.channels.slots()
     }
@@ -127,7 +128,7 @@ impl<P, V> World<P, V> {
         self.channels.get(channel.0).is_none_or(|record| record.law.is_prepared())
     }
 
-    /// Whether the task can begin a wait, and take a permit, without an allocation of its own.
+    /// Whether the task can begin a wait and take a permit without an allocation in its record.
     #[inline]
     pub fn can_wait(&self, task: TaskId) -> bool {
         let room = |record: &TaskRecord<P>| {
@@ -137,13 +138,14 @@ impl<P, V> World<P, V> {
         self.tasks.get(task.0).is_none_or(room)
     }
 
-    /// Whether a permit of the channel can be had or waited for without an allocation in there.
+    /// Whether a permit of the channel can be reserved or awaited without an allocation in the
+    /// channel.
     #[inline]
     pub fn can_reserve(&self, channel: ChannelId) -> bool {
         self.channels.get(channel.0).is_none_or(|record| record.law.has_room_in_line())
     }
 
-    /// Makes room for one wait, cleanup entry and permit more of a task, if it is there.
+    /// Reserves room for one more wait, cleanup entry and permit of a task, if the task exists.
     pub fn prepare_task(&mut self, task: TaskId) -> Result<(), TryReserveError> {
         let Some(record) = self.tasks.get_mut(task.0) else { return Ok(()) };
         record.waits.try_reserve(1)?;
@@ -151,12 +153,12 @@ impl<P, V> World<P, V> {
         record.stack.try_reserve(2)
     }
 
-    /// What registering a finalizer would answer, limits apart.
+    /// Returns the result that registering a finalizer would have, without memory limits.
     pub fn may_defer(&mut self, region: RegionId) -> Answer {
         self.admit(region, Operation::Defer).map(drop)
     }
 
-    /// Makes room for one finalizer more of a region, if it is there.
+    /// Reserves room for one more finalizer of a region, if the region exists.
     pub fn prepare_defer(&mut self, region: RegionId) -> Result<(), TryReserveError> {
         match self.regions.get_mut(region.0) {
             Some(record) => record.finalizers.try_reserve(1),
@@ -164,7 +166,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Makes room in a channel for a message or a permit more, and for a sender more in its line.
+    /// Reserves room in a channel for one more message or permit, and one more sender in line.
     pub fn prepare_channel(&mut self, channel: ChannelId) -> Result<(), TryReserveError> {
         match self.channels.get_mut(channel.0) {
             Some(record) => record.law.try_reserve_room(),
@@ -172,8 +174,9 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Bytes of the largest piece of that, so many things more of each kind included: a slot's list
-    /// of all timers or, without trees, a vector of all things of a kind, which has doubled.
+    /// Returns the bytes of the largest single allocation in the headroom, with `more` objects of
+    /// each kind: a slot's list of all timers or, without trees, a doubled vector of all objects of
+    /// one kind.
     pub fn largest_piece(&self, more: usize) -> usize {
         let Living { tasks, regions, small, timers } = self.living(more);
         let list = self.config.chain.depth.min(self.usage.regions) * size_of::<Reason>();
@@ -181,26 +184,28 @@ impl<P, V> World<P, V> {
         self.wheel.refs().saturating_mul(16).max(list).max(vector).max(LARGEST)
     }
 
-    /// Bytes that may be asked for beside the tables, so many things more of each kind and tasks
-    /// that finalizers may become included: see the module's text.
+    /// Returns the bytes that may be allocated beside the tables, with `more` objects of each kind
+    /// and the tasks of `finalizers` finalizers. See the module's text.
     pub fn headroom(&self, more: usize, finalizers: usize) -> usize {
         let mut living = self.living(more);
         living.tasks = living.tasks.saturating_add(finalizers);
         living.headroom(self.config.chain)
     }
 
-    /// There are as many bytes: from now on no more is asked for. Chains of causes are cut rather.
+    /// Declares that the headroom is available and final: from now on chains of causes are cut
+    /// rather than exceed it.
     pub fn keep_to_headroom(&mut self, more: usize) {
         self.links_left = self.living(more).links(self.config.chain);
     }
 
-    /// Whether chains of causes might be cut that need not be, were there room.
+    /// Whether chains of causes may be cut for lack of headroom.
     #[inline]
     pub fn lacks_headroom(&self) -> bool {
         self.links_left < self.living(0).links(self.config.chain)
     }
 
-    /// What lives, and so much more of each kind as the limits admit.
+    /// Returns the numbers of live objects plus `more` of each kind, as far as the limits admit
+    /// them.
     fn living(&self, more: usize) -> Living {
         let Usage { tasks, regions, obligations, channels, .. } = self.usage;
         let limits = self.config.limits;
@@ -214,7 +219,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Events that may come before a host can make room for more.
+    /// Returns the number of events that may be recorded before a host can make room for more.
     pub fn events_ahead(&self) -> usize {
         let things = [
             self.usage.tasks,
@@ -235,7 +240,7 @@ mod tests {
 
     type Plain = World<u8, u8>;
 
-    /// A tree of so many regions, each in the one before it, and a task in the last.
+    /// Returns a world with a chain of nested regions, and a task in the innermost one.
     fn deep(regions: usize) -> (Plain, TaskId) {
         let mut world = Plain::new(Config::default());
         let mut region = world.root();
@@ -252,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_cut_when_no_more_links_were_set_aside() {
+    fn causes_are_cut_when_no_more_links_are_reserved() {
         for regions in [3, 20] {
             let (mut world, task) = deep(regions);
             assert!(!world.lacks_headroom());
@@ -261,19 +266,23 @@ mod tests {
             let root = world.root();
             world.close_region(root, Ask::new(Kind::User), None).unwrap();
             assert_eq!(chain(&world, task), ((regions + 2).min(16), regions > 14));
-            // All that was set aside is used up.
+            // All reserved links are used up.
             assert!(world.links_left == 0 && world.lacks_headroom());
             world.close_region(root, Ask::new(Kind::Shutdown), None).unwrap();
             let child = *world.region_ref(root).unwrap().children.first().unwrap();
             let reason = world.region(child).unwrap().reason.unwrap();
-            assert_eq!(reason.chain().count(), 2, "as strong as the one it had, which stays");
+            assert_eq!(
+                reason.chain().count(),
+                2,
+                "equally strong as the existing reason, which stays"
+            );
             world.keep_to_headroom(0);
             assert!(!world.lacks_headroom());
         }
     }
 
     #[test]
-    fn what_lives_and_what_may_come_weighs_more_up_to_the_limits() {
+    fn headroom_grows_with_live_and_expected_objects_up_to_the_limits() {
         let (world, _) = deep(3);
         let none = world.headroom(0, 0);
         let one = world.headroom(1, 0);
@@ -290,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_prepared_finds_its_room() {
+    fn prepared_operations_do_not_allocate() {
         let mut world = Plain::new(Config::default());
         world.prepare(4, 2, 9).unwrap();
         let room = |world: &Plain| {

@@ -1,4 +1,4 @@
-//! The world as a [`RegionStore`]: how the duties of closing are performed here.
+//! The implementation of [`RegionStore`] by the world.
 
 use super::*;
 
@@ -110,7 +110,7 @@ impl<P, V> World<P, V> {
         self.regions.get_mut(region.0).filter(|record| !record.retired)
     }
 
-    /// The region, if its state and gate admit the operation.
+    /// Returns the region, if its state and gate admit the operation.
     pub(super) fn admit(
         &mut self,
         region: RegionId,
@@ -123,7 +123,7 @@ impl<P, V> World<P, V> {
         Ok(record)
     }
 
-    /// Admission of a task or child region, which also counts against the region's own limit.
+    /// Admits a task or child region, which counts towards the region's limit of children.
     pub(super) fn admit_child(&mut self, region: RegionId) -> Answer {
         let record = self.admit(region, Operation::Create)?;
         let children = record.tasks.len() + record.children.len();
@@ -131,7 +131,7 @@ impl<P, V> World<P, V> {
         self.room("children", children, limit)
     }
 
-    /// Makes a task of a finalizer; its region already counts it. No limit refuses it.
+    /// Creates the task of a finalizer, which its region already counts. No limit refuses it.
     pub(super) fn insert_finalizer(&mut self, region: RegionId, payload: P) -> Offer<P, TaskId> {
         let (payload, record) = with(payload, self.region_mut(region))?;
         let allowance = record.cleanup;
@@ -148,8 +148,8 @@ impl<P, V> World<P, V> {
         Ok(task)
     }
 
-    /// Frees a closed region's slot and those of all that was in it, what was kept below it first:
-    /// step by step, so that the depth of the tree does not matter.
+    /// Frees a closed region's slot and those of its contents, bottom up and without recursion, so
+    /// that deep trees need no deep stack.
     pub(super) fn free_region(&mut self, region: RegionId) {
         let mut at = region;
         while let Some(record) = self.regions.get_mut(at.0) {
@@ -176,8 +176,8 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The parent of a closed region has closed: its handle and those of its tasks are stale, and
-    /// their slots are kept. Nothing is allocated for it.
+    /// Retires a region when its parent has closed: its handle and those of its tasks become stale,
+    /// but their slots are kept. Allocates nothing.
     fn retire_region(&mut self, region: RegionId) {
         let Some(record) = self.regions.get_mut(region.0) else { return };
         record.retired = true;

@@ -25,7 +25,7 @@ impl<P, V> World<P, V> {
         Ok(task)
     }
 
-    /// The record of a new task, which its region counts from now on.
+    /// Creates the record of a new task, which its region counts from now on.
     fn admit_task(&mut self, region: RegionId, options: &TaskOptions) -> Answer<TaskRecord<P>> {
         self.admit_child(region)?;
         let priority = options.priority.map_or(Priority::DEFAULT, Priority);
@@ -41,7 +41,7 @@ impl<P, V> World<P, V> {
         Ok(TaskRecord { pinned: options.pinned, home, ..record })
     }
 
-    /// Refuses when a lane has reached its limit.
+    /// Refuses if a lane has reached its limit.
     fn room_in(&mut self, lane: Lane) -> Answer {
         let limits = self.config.limits;
         let (what, limit) = match lane {
@@ -49,20 +49,20 @@ impl<P, V> World<P, V> {
             Lane::Timed => ("timed_queue", limits.timed_queue),
             Lane::Ready => ("ready_queue", limits.ready_queue),
         };
-        // To count them is worth it only where that decides something.
+        // Counting is needed only if there is a limit.
         if limit == usize::MAX {
             return Ok(());
         }
         self.room(what, self.queued_in(lane), limit)
     }
 
-    /// Entries in a lane, all workers' together.
+    /// Returns the number of entries in a lane, for all workers together.
     pub fn queued_in(&self, lane: Lane) -> usize {
         let local = (0..self.scheduler.workers()).map(Source::Local);
         local.chain([Source::Global]).map(|source| self.scheduler.lanes(source).len(lane)).sum()
     }
 
-    /// Gives a record its slot and its place in its region, which already counts it.
+    /// Stores a record in a slot and in its region, which already counts it.
     pub(super) fn insert_task(&mut self, record: TaskRecord<P>) -> TaskId {
         let region = record.region;
         let budget = record.budget;
@@ -80,7 +80,7 @@ impl<P, V> World<P, V> {
         task
     }
 
-    /// Wakes a task from outside. A wake for a task that is over is journaled and does nothing.
+    /// Wakes a task from outside. A wake of a completed task is recorded and has no other effect.
     pub fn wake(&mut self, task: TaskId) -> Answer {
         let Ok(record) = self.task_ref(task) else {
             self.note_task(task, EventKind::StaleWake {});
@@ -98,7 +98,8 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Asks a task to stop; true the first time, false when that only strengthens or it is over.
+    /// Cancels a task. Returns true the first time, and false if this only strengthens the cancel
+    /// or the task is completed.
     pub fn cancel_task(&mut self, task: TaskId, ask: Ask) -> Answer<bool> {
         let record = self.task_ref(task)?;
         let state = record.life.state();
@@ -119,7 +120,7 @@ impl<P, V> World<P, V> {
         Ok(self.request_cancel(task, reason, cleanup))
     }
 
-    /// Frees a Completed task's slot, a kept one's too; its handles are stale from then on.
+    /// Frees a Completed task's slot, also if it is kept. Its handles are stale from then on.
     pub fn release_task(&mut self, task: TaskId) -> Answer {
         let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
         ensure(record.life.state() == TaskState::Completed, Status::InvalidTransition)?;
@@ -131,7 +132,7 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// What an explicit step of the task to `to` would answer. Nothing changes.
+    /// Returns the result that an explicit transition of the task would have. Nothing changes.
     pub fn try_task(&self, task: TaskId, to: TaskState) -> Answer {
         self.task_ref(task)?.life.state().check(to)
     }
@@ -161,7 +162,7 @@ impl<P, V> World<P, V> {
         reason
     }
 
-    /// Where a wake made now puts a task: on the worker that polls, or among all.
+    /// Returns the queue for a wake at this moment: the polling worker's, or the global one.
     pub(super) fn source(&self) -> Source {
         self.worker.map_or(Source::Global, Source::Local)
     }
@@ -182,7 +183,7 @@ impl<P, V> World<P, V> {
         record.queued = Some((self.scheduler.enqueue(source, place, task, record.pinned), place));
     }
 
-    /// Delivers a cancel to a task; true the first time.
+    /// Delivers a cancel to a task. Returns true the first time.
     pub(super) fn request_cancel(
         &mut self,
         task: TaskId,
@@ -202,7 +203,7 @@ impl<P, V> World<P, V> {
         first
     }
 
-    /// Puts a queued task where it belongs now; wakes a parked one if asked to.
+    /// Moves a queued task to its current place. Enqueues a parked one if `wake` is set.
     fn requeue(&mut self, task: TaskId, wake: bool) {
         let Ok(record) = self.task_mut(task) else { return };
         let place = place(record);
@@ -218,7 +219,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Journals the task's step, if its state is another than before; whether it is.
+    /// Records the task's transition if its state differs from `from`. Returns whether it does.
     pub(super) fn note_moved(&mut self, task: TaskId, from: TaskState) -> bool {
         let to = self.task_ref(task).map_or(from, |record| record.life.state());
         if from != to {
@@ -227,7 +228,7 @@ impl<P, V> World<P, V> {
         from != to
     }
 
-    /// Journals how far the task's cancel has come.
+    /// Records the progress of the task's cancel.
     pub(super) fn note_witness(&mut self, task: TaskId, strengthened: bool) {
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         let Some(cancel) = record.life.cancel() else { return };
@@ -239,7 +240,7 @@ impl<P, V> World<P, V> {
         self.note_task(task, EventKind::CancelWitness { epoch, phase, kind, polls, strengthened });
     }
 
-    /// A part of the task's budget has run out: the cancel it starts.
+    /// Starts the cancel for an exhausted part of the task's budget.
     pub(super) fn exhaust(&mut self, task: TaskId, what: Exhausted) {
         let Ok(record) = self.task_ref(task) else { return };
         let kind = what.kind();
@@ -252,7 +253,7 @@ impl<P, V> World<P, V> {
         self.request_cancel(task, reason, kind.cleanup());
     }
 
-    /// The task sees its cancel: its timers and waits end, the allowance replaces its budget.
+    /// The task observes its cancel: its timers and waits end, the allowance replaces its budget.
     pub(super) fn acknowledge(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         let from = record.life.state();
@@ -264,7 +265,7 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Replaces the task's limits; the priority stays.
+    /// Replaces the task's limits; the priority does not change.
     pub(super) fn lift_budget(&mut self, task: TaskId, poll_quota: u64) {
         let Some(record) = self.tasks.get_mut(task.0) else { return };
         if let Some(deadline) = record.budget.deadline.take() {
@@ -274,7 +275,7 @@ impl<P, V> World<P, V> {
         record.budget.poll_quota = poll_quota;
     }
 
-    /// Takes the task out of every queue it waits in and cancels its timers.
+    /// Removes the task from every queue in which it waits and cancels its timers.
     pub(super) fn end_waits(&mut self, task: TaskId) {
         let Ok(record) = self.task_mut(task) else { return };
         let waits = take(&mut record.waits);
@@ -287,7 +288,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Completes a task whose allowance or grace is used up.
+    /// Completes a task that has used up its allowance or grace period.
     pub(super) fn force_complete(&mut self, task: TaskId) {
         let Ok(record) = self.live_task(task) else { return };
         record.overrun = true;
@@ -314,8 +315,8 @@ impl<P, V> World<P, V> {
         self.finish(task, natural.unwrap_or(Ok(())), Some(reason));
     }
 
-    /// Ends a task because its grace is over. Where the host wants that, its cleanup stack runs
-    /// first, within what is left of its allowance: only the body is cut off.
+    /// Aborts a task at the end of its grace period. If the configuration says so, its cleanup
+    /// stack runs first, within the remaining allowance, and only the body is cut off.
     pub(super) fn end_by_grace(&mut self, task: TaskId) {
         let runs = self.config.forced_cleanup;
         let Ok(record) = self.live_task(task) else { return };
@@ -342,8 +343,8 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Whether the end of a grace of this length leaves the task alone: its poll ends its body, or
-    /// there is no time at all and it can go on cleaning up, which its polls bound.
+    /// Whether the end of a grace period does not abort the task: its current poll ends its body,
+    /// or the period has zero length and the task is cleaning up, which its polls bound.
     pub(super) fn outlasts_grace(&self, task: TaskId, grace: Duration) -> bool {
         let Ok(record) = self.task_ref(task) else { return false };
         let cleans = record.finalizer || record.part == Part::Cleanup;
@@ -351,13 +352,14 @@ impl<P, V> World<P, V> {
         record.cut_in_poll || (self.config.forced_cleanup && goes_on)
     }
 
-    /// Why a task is ended that nobody has cancelled.
+    /// Returns the reason for aborting a task that was not cancelled.
     pub(super) fn out_of_polls(&self, task: TaskId) -> Reason {
         let region = self.task_ref(task).map_or(self.root, |record| record.region);
         Reason::new(Kind::PollQuota, region, self.now).with_task(task)
     }
 
-    /// The one place where a task completes: as it says itself, unless a cancel outweighs that.
+    /// Completes a task, with its natural outcome unless a cancel is stronger. All tasks complete
+    /// here.
     pub(super) fn finish(&mut self, task: TaskId, natural: TaskOutcome, cancel: Option<Reason>) {
         self.end_waits(task);
         self.lift_budget(task, 0);
@@ -392,7 +394,7 @@ impl<P, V> World<P, V> {
         cascade::task_done(self, region);
     }
 
-    /// In a fail-fast region the first failure cancels the siblings.
+    /// In a fail-fast region, cancels the siblings after the first failure.
     fn fail_fast(&mut self, region: RegionId, task: TaskId, outcome: &TaskOutcome) {
         let failed = matches!(outcome.severity(), Severity::Err | Severity::Panicked);
         let Some(record) = self.regions.get_mut(region.0) else { return };
@@ -412,7 +414,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The task waits for this from now on, if it does not already.
+    /// Adds a wait of the task, unless it exists.
     pub(super) fn add_wait(&mut self, task: TaskId, wait: Wait) {
         if let Some(record) = self.tasks.get_mut(task.0)
             && !record.waits.contains(&wait)
@@ -422,7 +424,7 @@ impl<P, V> World<P, V> {
     }
 }
 
-/// Which lane a runnable task belongs in, and where in it.
+/// Returns the place of a runnable task in the lanes.
 pub(super) fn place<P>(record: &TaskRecord<P>) -> Place {
     let own = record.budget.priority;
     match record.life.cancel() {

@@ -1,4 +1,4 @@
-//! Timers: a task's own waits, and those of a region.
+//! Timers of tasks (their own waits) and of regions.
 
 use super::*;
 
@@ -15,8 +15,8 @@ impl<P, V> World<P, V> {
         self.arm_for(TimerOwner::Region(region, wakes), deadline)
     }
 
-    /// Cancels a timer; false, and nothing happens, if it is not armed any more. A task whose sleep
-    /// is cancelled is woken: the sleep is over.
+    /// Cancels a timer. Returns false, without any effect, if it is not armed. A task is woken when
+    /// its sleep is cancelled: the sleep has ended.
     pub fn disarm(&mut self, handle: TimerHandle) -> bool {
         let owner = self.drop_timer(handle);
         if let Some(TimerOwner::Task(task)) = owner {
@@ -25,8 +25,8 @@ impl<P, V> World<P, V> {
         owner.is_some()
     }
 
-    /// Arms a new timer in place of an old one. If that fails the old one stays; an old one that
-    /// is over is no hindrance.
+    /// Replaces a timer by a new one. If arming fails the old timer remains. An old timer that has
+    /// ended is not an error.
     pub fn update_timer(
         &mut self,
         old: TimerHandle,
@@ -58,7 +58,7 @@ impl<P, V> World<P, V> {
 
     pub(super) fn arm_for(&mut self, owner: TimerOwner, deadline: Time) -> Answer<TimerHandle> {
         self.room_for(SMALL_BYTES)?;
-        // The wheel measures distances from its own time: it is brought up to now.
+        // The wheel measures distances from its own time, so advance it first.
         self.wheel.advance(self.now);
         let token = self.timer_token(owner);
         let registered = self.wheel.register(deadline, token);
@@ -97,7 +97,7 @@ impl<P, V> World<P, V> {
         status
     }
 
-    /// Journals what became of a timer. Its owner lists it from arming until it is over.
+    /// Records an event of a timer. The owner lists the timer from arming to its end.
     pub(super) fn note_timer(&mut self, handle: TimerHandle, token: TimerToken, kind: EventKind) {
         let mut subject = Subject { timer: Some(handle.generation), ..Subject::default() };
         let timers = match token.owner {

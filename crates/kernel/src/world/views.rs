@@ -1,19 +1,20 @@
-//! What can be seen of each object.
+//! Snapshots of objects.
 
 use super::*;
 
-/// A look at a region.
+/// A snapshot of a region.
 #[derive(Clone, Debug)]
 pub struct RegionView {
     /// Its state.
     pub state: RegionState,
     /// The fold of its children's outcomes, once Closed.
     pub outcome: Option<Severity>,
-    /// That fold so far, with its payload: of equals that of the child created first.
+    /// The fold so far, with its payload. Among equals it is the outcome of the child created
+    /// first.
     pub fold: Option<TaskOutcome>,
     /// The first failure, in a fail-fast region.
     pub first_cause: Option<TaskOutcome>,
-    /// Why it was closed, if with a reason.
+    /// The reason with which it was closed, if any.
     pub reason: Option<Reason>,
     /// Live tasks.
     pub tasks: usize,
@@ -47,30 +48,30 @@ impl RegionView {
     }
 }
 
-/// A look at a task.
+/// A snapshot of a task.
 #[derive(Clone, Debug)]
 pub struct TaskView {
     /// Its state.
     pub state: TaskState,
     /// Its region.
     pub region: RegionId,
-    /// How it ended, once Completed.
+    /// The outcome, once Completed.
     pub outcome: Option<TaskOutcome>,
-    /// Its cancel, as far as it has come.
+    /// The current state of its cancel.
     pub witness: Option<Witness>,
     /// Cleanup polls still allowed, once cancelled.
     pub polls_left: Option<u64>,
-    /// Its budget as it stands.
+    /// The current budget.
     pub budget: Budget,
     /// The lane it is queued in.
     pub lane: Option<Lane>,
-    /// Whether it was completed by force.
+    /// Whether it was aborted.
     pub overrun: bool,
-    /// Polls begun.
+    /// The number of polls begun.
     pub polls: u64,
-    /// Polls begun since a cancel it has not seen.
+    /// The number of polls begun since a cancel that it has not observed.
     pub polls_since_request: u64,
-    /// An error that came out of its cleanup.
+    /// The error of its cleanup.
     pub cleanup_error: Option<TaskError>,
     /// Whether it is a finalizer.
     pub finalizer: bool,
@@ -103,16 +104,16 @@ fn witness(task: TaskId, record: &TaskRecord<impl Sized>) -> Option<Witness> {
     Some(Witness { task, region, epoch, phase, reason })
 }
 
-/// A look at a channel.
+/// A snapshot of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelView {
     /// Which sides are open.
     pub state: ChannelState,
-    /// Slots in all.
+    /// The number of slots.
     pub capacity: usize,
     /// Committed messages.
     pub len: usize,
-    /// Permits granted and not resolved.
+    /// Reserved slots that are not resolved.
     pub reserved: usize,
     /// Senders in line.
     pub waiters: usize,
@@ -134,50 +135,52 @@ impl ChannelView {
 }
 
 impl<P, V> World<P, V> {
-    /// A look at a region.
+    /// Returns a snapshot of a region.
     pub fn region(&self, region: RegionId) -> Answer<RegionView> {
         self.region_ref(region).map(RegionView::of)
     }
 
-    /// A look at a task.
+    /// Returns a snapshot of a task.
     pub fn task(&self, task: TaskId) -> Answer<TaskView> {
         self.task_ref(task).map(|record| TaskView::of(task, record))
     }
 
-    /// A look at a region, kept ones included.
+    /// Returns a snapshot of a region, including retired ones.
     pub fn kept_region(&self, region: RegionId) -> Answer<RegionView> {
         self.regions.get(region.0).map(RegionView::of).ok_or(Status::StaleHandle)
     }
 
-    /// A look at a task, kept ones included.
+    /// Returns a snapshot of a task, including retired ones.
     pub fn kept_task(&self, task: TaskId) -> Answer<TaskView> {
         let record = self.tasks.get(task.0).ok_or(Status::StaleHandle)?;
         Ok(TaskView::of(task, record))
     }
 
-    /// A look at a channel.
+    /// Returns a snapshot of a channel.
     pub fn channel_view(&self, channel: ChannelId) -> Answer<ChannelView> {
         self.channel_ref(channel).map(|record| ChannelView::of(&record.law))
     }
 
-    /// The handle of a region as it is now, kept ones included. One that is gone was Closed.
+    /// Returns a handle with the current state of a region, including retired ones. The state of a
+    /// removed region is Closed.
     pub fn region_snapshot(&self, region: RegionId) -> Handle {
         let record = self.regions.get(region.0);
         region.handle(record.map_or(RegionState::Closed, |record| record.word.state()).mask())
     }
 
-    /// The handle of a task as it is now, kept ones included. One that is gone was Completed.
+    /// Returns a handle with the current state of a task, including retired ones. The state of a
+    /// removed task is Completed.
     pub fn task_snapshot(&self, task: TaskId) -> Handle {
         let record = self.tasks.get(task.0);
         task.handle(record.map_or(TaskState::Completed, |record| record.life.state()).mask())
     }
 
-    /// Whether a region can have been in the state of a mask; nothing if it is gone.
+    /// Whether a region can have reached the state of a mask; `None` if it was removed.
     pub fn region_reached(&self, region: RegionId, mask: u16) -> Option<bool> {
         Some(mask <= self.regions.get(region.0)?.word.state().mask())
     }
 
-    /// Whether a task can have been in the state of a mask; nothing if it is gone.
+    /// Whether a task can have reached the state of a mask; `None` if it was removed.
     pub fn task_reached(&self, task: TaskId, mask: u16) -> Option<bool> {
         let life = &self.tasks.get(task.0)?.life;
         let cancel = [TaskState::CancelRequested, TaskState::Cancelling, TaskState::Finalizing];
@@ -185,12 +188,12 @@ impl<P, V> World<P, V> {
         Some(mask <= life.state().mask() && (!needs_cancel || life.cancel().is_some()))
     }
 
-    /// The opaque handle of a region, with a snapshot of its state.
+    /// Returns the opaque handle of a region, with a snapshot of its state.
     pub fn region_handle(&self, region: RegionId) -> Answer<Handle> {
         Ok(region.handle(self.region_ref(region)?.word.state().mask()))
     }
 
-    /// The opaque handle of a task, with a snapshot of its state.
+    /// Returns the opaque handle of a task, with a snapshot of its state.
     pub fn task_handle(&self, task: TaskId) -> Answer<Handle> {
         Ok(task.handle(self.task_ref(task)?.life.state().mask()))
     }

@@ -1,14 +1,14 @@
-//! Operations of a task inside its poll: looking at the cancel, waiting, spending.
+//! Operations of a task inside its poll: observing cancellation, waiting, spending.
 
 use super::*;
 
 impl<P, V> World<P, V> {
-    /// Looks at the cancel: CANCELLED if one was requested, which the task has now seen.
+    /// Checks for cancellation: CANCELLED if it was requested, and the task has observed it now.
     pub fn checkpoint(&mut self, task: TaskId) -> Answer {
         self.observe(task)
     }
 
-    /// Whether the task is cancelled; if so it has now seen it.
+    /// Whether the task is cancelled. If so, it has observed it now.
     pub fn is_cancelled(&mut self, task: TaskId) -> Answer<bool> {
         match self.observe(task) {
             Ok(()) => Ok(false),
@@ -17,7 +17,7 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// Until the matching [`unshield`](World::unshield) nothing is checked.
+    /// Suspends cancellation checks until the matching [`unshield`](World::unshield).
     pub fn shield(&mut self, task: TaskId) -> Answer {
         let record = self.task_mut(task)?;
         record.shields = record.shields.checked_add(1).ok_or(Status::ResourceExhausted)?;
@@ -38,7 +38,7 @@ impl<P, V> World<P, V> {
         Ok(())
     }
 
-    /// Spends cost; BUDGET_EXHAUSTED spends nothing and starts the cancel.
+    /// Consumes cost. On BUDGET_EXHAUSTED, consumes nothing and starts the cancel.
     pub fn spend(&mut self, task: TaskId, cost: u64) -> Answer {
         let record = self.live_task(task)?;
         let Err(exhausted) = record.budget.consume_cost(cost) else { return Ok(()) };
@@ -47,7 +47,7 @@ impl<P, V> World<P, V> {
         Err(exhausted.status())
     }
 
-    /// Begins a sleep, bounded by the task's deadline. Wait for it with [`slept`](World::slept).
+    /// Begins a sleep, bounded by the task's deadline. [`slept`](World::slept) waits for its end.
     pub fn sleep(&mut self, task: TaskId, until: SleepUntil) -> Answer<TimerHandle> {
         let now = self.now;
         let record = self.live_task(task)?;
@@ -67,21 +67,21 @@ impl<P, V> World<P, V> {
         self.arm_for(TimerOwner::Task(task), end)
     }
 
-    /// Whether the sleep is over.
+    /// Whether the sleep has ended.
     pub fn slept(&mut self, task: TaskId, timer: TimerHandle) -> Answer<Poll<()>> {
         self.observe(task)?;
         let pending = self.task_ref(task)?.timers.values().any(|own| *own == timer);
         Ok(if pending { Poll::Pending } else { Poll::Ready(()) })
     }
 
-    /// Waits for another task to end: how it ended.
+    /// Waits for another task to end. Returns the severity of its outcome.
     pub fn join(&mut self, task: TaskId, target: TaskId) -> Answer<Poll<Severity>> {
         self.watch(task, Watched::Task(target), |world| {
             Ok(world.task_ref(target)?.outcome.as_ref().map(Lattice::severity))
         })
     }
 
-    /// Waits for a region to close: its outcome.
+    /// Waits for a region to close. Returns the severity of its outcome.
     pub fn closed(&mut self, task: TaskId, region: RegionId) -> Answer<Poll<Severity>> {
         self.watch(task, Watched::Region(region), |world| Ok(world.region_ref(region)?.outcome()))
     }
@@ -92,8 +92,8 @@ impl<P, V> World<P, V> {
         self.watch(task, Watched::NoValue, look).map(|poll| poll.map(drop))
     }
 
-    /// What was waited for, or a place among those who wait for it. Who waited in time gets the
-    /// outcome even if the thing itself is gone by then.
+    /// Returns the outcome of the watched event, or registers a waiter. A task that was registered
+    /// in time gets the outcome even if the object was removed since.
     fn watch(
         &mut self,
         task: TaskId,
@@ -120,7 +120,7 @@ impl<P, V> World<P, V> {
         Ok(Poll::Pending)
     }
 
-    /// It has happened: wakes those who wait for it, in order of asking.
+    /// Records that an event has happened and wakes its waiters, in order of registration.
     pub(super) fn happened(&mut self, what: Watched, outcome: Severity) {
         let all = (what, 0)..=(what, u64::MAX);
         while let Some((&(_, asked), &task)) = self.watchers.range(all.clone()).next() {
@@ -133,14 +133,14 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The task, if it has not completed.
+    /// Returns the task, if it has not completed.
     pub(super) fn live_task(&mut self, task: TaskId) -> Answer<&mut TaskRecord<P>> {
         let record = self.task_mut(task)?;
         ensure(record.life.state() != TaskState::Completed, Status::InvalidTransition)?;
         Ok(record)
     }
 
-    /// The cancel check that every checked operation begins with.
+    /// The cancellation check at the beginning of every checked operation.
     pub(super) fn observe(&mut self, task: TaskId) -> Answer {
         let now = self.now;
         let record = self.live_task(task)?;
@@ -165,19 +165,19 @@ impl<P, V> World<P, V> {
         }
     }
 
-    /// The task no longer waits for this.
+    /// Ends a wait of the task.
     pub(super) fn quit_wait(&mut self, task: TaskId, wait: Wait) {
         self.end_wait(task, wait);
         self.forget_wait(task, wait);
     }
 
-    /// Takes the task out of one queue it waits in.
+    /// Removes the task from one queue in which it waits.
     pub(super) fn end_wait(&mut self, task: TaskId, wait: Wait) {
         match wait {
             Wait::Send(channel, waiter) => {
                 let Some(record) = self.channels.get_mut(channel.0) else { return };
                 let left = record.law.leave(waiter);
-                // A closed channel has no line any more to leave.
+                // A closed channel has no line to leave.
                 if left.was_there {
                     self.note_channel(channel, Some(task), EventKind::SendLeft {});
                 }

@@ -1,4 +1,4 @@
-//! Outcomes, reasons, chains and witnesses: the algebra, over every combination.
+//! The algebra of outcomes, reasons, chains and witnesses, over every combination.
 
 mod chain;
 mod outcome;

@@ -1,10 +1,10 @@
-//! The channel law against a naive model, under every interleaving of a few actors.
+//! The channel law compared with a naive model, under every interleaving of a few actors.
 //!
-//! Senders reserve, wait, look again unasked, leave, send, abort and drop their handles; a
-//! bystander sends past them; the receiver receives, looks again, gives up, refuses and closes. In
-//! one walk the first sender wants two slots at once. Every
-//! order of these steps is walked once per distinct state; after each step the answers, the wakes
-//! and the whole state must agree with the model, and nobody may be left asleep with work to do.
+//! Senders reserve, wait, poll again without a wake, leave, send, abort and drop their handles. A
+//! bystander sends without waiting. The receiver receives, polls again, gives up, refuses senders
+//! and closes. In one exploration the first sender requests two slots at once. Every order of these
+//! steps is explored once per distinct state. After each step the results, the wakes and the whole
+//! state must agree with the model, and no actor may sleep while it has work to do.
 
 use std::collections::HashSet;
 
@@ -57,20 +57,20 @@ enum Answer {
 
 type Effect = (Answer, Vec<Actor>);
 
-/// The rules, word for word, on plain lists.
+/// The documented rules, implemented on plain lists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Model {
     capacity: usize,
     queue: Vec<Message>,
     reserved: usize,
-    /// Whose slots those are that nobody has come for: reserved, in the order of service.
+    /// The waiters with granted slots that they have not collected, in the order of service.
     granted: Vec<Actor>,
-    /// Who waits, in order, and whether it was woken for a slot that was taken from it, and has not
-    /// looked since.
+    /// The waiters in order, and whether each was woken for a slot that was revoked and has not
+    /// retried since.
     line: Vec<(Actor, bool)>,
     receiver_sleeps: bool,
     receiver_gone: bool,
-    /// No sender is given a slot any more.
+    /// Whether no further slots are granted.
     refuses: bool,
     handles: usize,
 }
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// While there is room, each in line is granted a slot, and woken unless it is awake.
+    /// Grants the free slots to waiters in line, and wakes those that are asleep.
     fn grant(&mut self) -> Vec<Actor> {
         let mut woken = vec![];
         while self.room() && !self.line.is_empty() {
@@ -105,14 +105,14 @@ impl Model {
         woken
     }
 
-    /// What was granted is taken, or given up: how many slots.
+    /// Removes the grants of an actor, which collects or abandons them. Returns their number.
     fn take_grants(&mut self, actor: Actor) -> usize {
         let before = self.granted.len();
         self.granted.retain(|other| *other != actor);
         before - self.granted.len()
     }
 
-    /// Whether no message will come any more.
+    /// Whether no message will arrive any more.
     fn is_over(&self) -> bool {
         self.no_senders() || self.receiver_gone || (self.refuses && self.reserved == 0)
     }
@@ -121,7 +121,7 @@ impl Model {
         self.line.iter().any(|(other, _)| *other == actor)
     }
 
-    /// Those in line are woken, unless they are awake; slots nobody has come for are free.
+    /// Wakes the sleeping waiters in line and frees the grants that were not collected.
     fn send_away(&mut self) -> Vec<Actor> {
         self.reserved -= self.granted.len();
         self.granted.clear();
@@ -137,7 +137,7 @@ impl Model {
         if self.is_over() { self.wake_receiver() } else { vec![] }
     }
 
-    /// Takes a place at the tail, or keeps the last one it has.
+    /// Takes a place at the tail, or keeps the actor's last one.
     fn wait(&mut self, actor: Actor) -> Effect {
         match self.line.iter_mut().rfind(|(other, _)| *other == actor) {
             Some((_, awake)) => *awake = false,
@@ -187,7 +187,7 @@ impl Model {
                 if self.room() {
                     return (Answer::Evicted(None), self.push(message));
                 }
-                // What nobody has come for is room; whose it was is the head again.
+                // Uncollected grants count as room; their waiter becomes the head again.
                 if let Some(last) = self.granted.pop() {
                     self.reserved -= 1;
                     self.line.insert(0, (last, true));
@@ -260,7 +260,7 @@ impl Model {
         (Answer::Granted, vec![])
     }
 
-    /// Two places, one behind the other, of which the second is the one that is woken.
+    /// Takes two consecutive places. The second is the one that is woken.
     fn reserve_two(&mut self, actor: Actor) -> Effect {
         if self.refuses || self.no_senders() {
             return (Answer::Disconnected, vec![]);
@@ -292,12 +292,12 @@ impl Model {
     }
 }
 
-/// The law, with the places its waiters hold.
+/// The law, with the places of its waiters.
 #[derive(Clone)]
 struct Law {
     channel: Channel<Message, Actor>,
     places: [Option<WaiterId>; 4],
-    /// Of who wants two slots.
+    /// The places of the sender that requests two slots.
     two: Option<Places>,
 }
 
@@ -433,18 +433,18 @@ enum Phase {
     Done,
 }
 
-/// What the actors know: all that decides which steps can follow.
+/// The state of the actors, which determines the possible steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Actors {
     senders: Vec<Phase>,
     /// Whether each sender still has its handle.
     handles: Vec<bool>,
     receiver: Phase,
-    /// Who was woken and has not looked since, one bit per actor.
+    /// The actors that were woken and have not polled since, one bit each.
     woken: u8,
-    /// How many more messages the bystander sends.
+    /// The number of further messages of the bystander.
     bystander: u8,
-    /// The first sender wants two slots, and has sent into one of them.
+    /// `Some` if the first sender requests two slots; then whether it has sent into one of them.
     two: Option<bool>,
 }
 
@@ -481,7 +481,7 @@ impl Node {
         Node { law: Law { channel, places: [None; 4], two: None }, model, actors }
     }
 
-    /// The op by which a sender asks.
+    /// Returns the step with which a sender reserves.
     fn asks(&self, actor: Actor) -> Op {
         match self.actors.two {
             Some(_) if actor == 0 => Op::ReserveTwo(actor),
@@ -489,13 +489,13 @@ impl Node {
         }
     }
 
-    /// Every step some actor can take now.
+    /// Returns every step that some actor can take.
     fn steps(&self) -> Vec<(Actor, Op)> {
         let mut steps = vec![];
         for (index, phase) in self.actors.senders.iter().enumerate() {
             let actor = index as Actor;
             match phase {
-                // The senders are alike: let them start in order.
+                // The senders are symmetric, so let them start in order.
                 Phase::Idle if index > 0 && self.actors.senders[index - 1] == Phase::Idle => {}
                 Phase::Idle => steps.push((actor, self.asks(actor))),
                 Phase::Waiting => {
@@ -504,7 +504,7 @@ impl Node {
                 Phase::Holding => steps.extend([(actor, Op::Send(actor)), (actor, Op::Abort)]),
                 Phase::Done => {}
             }
-            // Only the first lets its handle go while it waits or holds a permit.
+            // Only the first sender drops its handle while it waits or holds a permit.
             let may_drop = *phase == Phase::Done || (index == 0 && *phase != Phase::Idle);
             if self.actors.handles[index] && may_drop {
                 steps.push((actor, Op::DropSender));
@@ -536,7 +536,7 @@ impl Node {
             Op::DropSender => actors.handles[usize::from(actor)] = false,
             Op::TrySend(_) | Op::Evict(_) => actors.bystander -= 1,
             Op::Close => actors.receiver = Phase::Done,
-            // Who asks for it is awake.
+            // The receiver itself refuses, so it is awake.
             Op::Refuse => {}
             Op::Send(_) | Op::Abort if actor == 0 && actors.two == Some(false) => {
                 actors.two = Some(true);
@@ -557,8 +557,8 @@ impl Node {
         }
         for woken in wakes {
             let phase = actors.senders.get(usize::from(woken)).unwrap_or(&actors.receiver);
-            assert_eq!(*phase, Phase::Waiting, "only who waits is woken");
-            assert_eq!(actors.woken & (1 << woken), 0, "and only once until it looks");
+            assert_eq!(*phase, Phase::Waiting, "only waiting actors are woken");
+            assert_eq!(actors.woken & (1 << woken), 0, "an actor is woken once until it polls");
             actors.woken |= 1 << woken;
         }
     }
@@ -567,19 +567,19 @@ impl Node {
         phase == Phase::Waiting && self.actors.woken & (1 << actor) == 0
     }
 
-    /// Who sleeps has nothing to do, and somebody else is there to wake it.
+    /// A sleeping actor has no work, and another actor exists that can wake it.
     fn assert_no_lost_wakeup(&self) {
         let model = &self.model;
         let mut anybody_asleep = self.is_asleep(RECEIVER, self.actors.receiver);
         if anybody_asleep {
-            assert!(model.queue.is_empty() && !model.is_over(), "a lost receiver");
+            assert!(model.queue.is_empty() && !model.is_over(), "a lost wakeup of the receiver");
         }
         let mut anybody_able = self.actors.receiver != Phase::Done && !anybody_asleep;
         for (index, &phase) in self.actors.senders.iter().enumerate() {
             let actor = index as Actor;
             if self.is_asleep(actor, phase) {
                 assert!(!model.refuses, "a sender sleeps on a closed channel");
-                assert!(!model.room() && model.is_in_line(actor), "a lost sender");
+                assert!(!model.room() && model.is_in_line(actor), "a lost wakeup of a sender");
                 anybody_asleep = true;
             } else {
                 anybody_able |= phase != Phase::Done || self.actors.handles[index];
@@ -588,7 +588,7 @@ impl Node {
         assert!(anybody_able || !anybody_asleep, "everybody sleeps");
     }
 
-    /// Tries what changes nothing in the walk: on copies.
+    /// Tries operations that do not change the state, on copies.
     fn probe(&self) {
         let probes = [
             Op::TryReserve,
@@ -608,11 +608,11 @@ impl Node {
         self.probe_quiet_ways();
     }
 
-    /// What is done quietly is what is done otherwise, and what is not has changed nothing. Whether
-    /// a message was sent so.
+    /// The `quietly` variants have the same effect as the normal ones, or none. Returns whether a
+    /// message was sent with one.
     fn probe_quiet_ways(&self) -> bool {
         let (mut law, mut model) = (self.law.clone(), self.model.clone());
-        assert_eq!(law.channel.try_send_quietly(9), Err(9), "a clone has no room to spare");
+        assert_eq!(law.channel.try_send_quietly(9), Err(9), "a clone has no spare memory");
         law.channel.try_reserve_room().unwrap();
         let sent = law.channel.try_send_quietly(9) == Ok(());
         if sent {
@@ -627,13 +627,13 @@ impl Node {
     }
 }
 
-/// Walks every reachable state; answers how many there are.
+/// Explores every reachable state. Returns the number of states.
 fn explore(capacity: usize, senders: usize, bystander: u8) -> usize {
     explore_from(Node::new(capacity, senders, bystander))
 }
 
 fn explore_from(start: Node) -> usize {
-    assert!(start.probe_quiet_ways(), "nobody waits, and there is room");
+    assert!(start.probe_quiet_ways(), "there is no waiter, and a slot is free");
     let mut seen = HashSet::from([(start.model.clone(), start.actors.clone())]);
     let mut open = vec![start];
     while let Some(node) = open.pop() {
@@ -651,7 +651,7 @@ fn explore_from(start: Node) -> usize {
     seen.len()
 }
 
-// The numbers of states are exact, so that the walk cannot shrink unseen.
+// The numbers of states are exact, so that a smaller exploration fails.
 
 #[test]
 fn one_slot_agrees_with_the_model_under_every_interleaving() {

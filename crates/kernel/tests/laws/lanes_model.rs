@@ -1,4 +1,4 @@
-//! The scheduler against literal transcriptions of its rules.
+//! The scheduler compared with literal implementations of its rules.
 
 use asx_kernel::choose::{Choose, First, Point, Seeded};
 use asx_kernel::digest::digest_words;
@@ -14,7 +14,7 @@ fn limit_of(suggestion: Suggestion, base: u32) -> u32 {
     }
 }
 
-/// The rules for one worker, one sentence after the other. The flag is the fallback's.
+/// The rules for one worker, one statement for each sentence. The flag is the fallback.
 fn rules(
     pending: Pending,
     suggestion: Suggestion,
@@ -48,7 +48,7 @@ fn dispatch(lane: Lane) -> Verdict {
 }
 
 #[test]
-fn every_verdict_is_what_the_rules_say() {
+fn every_verdict_follows_the_rules() {
     const BASE: u32 = 3;
     let config = FairnessConfig { cancel_streak_limit: BASE, ..FairnessConfig::default() };
     let waiting = Pending { cancel: true, timed: true, ready: true };
@@ -72,7 +72,7 @@ fn every_verdict_is_what_the_rules_say() {
 }
 
 #[test]
-fn nobody_waits_longer_than_the_limit_whatever_the_governor_says() {
+fn waits_are_bounded_regardless_of_the_governor() {
     const BASE: u32 = 3;
     let fixed = Suggestion::ALL.map(|suggestion| (suggestion, false));
     for (start, changing) in fixed.into_iter().chain([(Suggestion::NoPreference, true)]) {
@@ -87,7 +87,7 @@ fn nobody_waits_longer_than_the_limit_whatever_the_governor_says() {
         for _ in 0..20_000 {
             let suggestion = if changing { Suggestion::ALL[rng.below(4)] } else { start };
             let bits = rng.next_u64();
-            // Mostly busy, so that streaks are long enough to matter.
+            // Lanes are mostly busy, so that streaks become long.
             let [cancel, timed, ready] = [0, 4, 8].map(|shift| bits >> shift & 15 != 0);
             let pending = Pending { cancel, timed: timed && bits >> 12 & 1 > 0, ready };
             let Some(verdict) = fairness.decide(pending, suggestion) else { continue };
@@ -126,7 +126,7 @@ impl Item {
     }
 }
 
-/// A queue as a list that is sorted when asked.
+/// A queue as a list that is sorted on access.
 #[derive(Clone, Default)]
 struct Sorted {
     items: Vec<Item>,
@@ -231,7 +231,7 @@ fn assert_same(lanes: &Lanes<u64>, model: &Sorted) {
     }
 }
 
-/// Answers from a seed and keeps a log of what it was asked.
+/// Chooses pseudo-randomly and logs the choices.
 struct Oracle {
     rng: DetRng,
     asked: Vec<(Point, usize)>,
@@ -250,7 +250,7 @@ impl Choose for Oracle {
     }
 }
 
-/// The law for several workers over sorted lists.
+/// The law for several workers, over sorted lists.
 struct Naive {
     base: u32,
     tie_break: TieBreak,
@@ -367,7 +367,7 @@ fn the_worker_law_agrees_with_sorted_lists() {
         let mut left = Oracle::new(seed);
         let mut right = Oracle::new(seed);
         let mut tickets = Vec::new();
-        // Each token once, in no order.
+        // Each token once, in pseudo-random order.
         for token in (0..200).map(|n: u64| n * 77 % 200) {
             let worker = rng.below(workers);
             match rng.below(9) {
@@ -440,12 +440,12 @@ fn drain(scheduler: &mut Scheduler<u64>, worker: usize, by: Suggestion) -> Vec<u
 
 /// Every set of non-empty queues under every suggestion: 64 x 4 cases.
 #[test]
-fn the_lane_dominates_the_source() {
+fn the_lane_takes_precedence_over_the_source() {
     let places = [Place::cancel(Priority(1)), Place::timed(Time::ZERO), ready(1)];
     for suggestion in Suggestion::ALL {
         for bits in 0..64u32 {
             let mut scheduler = Scheduler::new(SchedulerConfig::default());
-            // Token 10 * lane + source, entered in the opposite of the order expected.
+            // Token 10 * lane + source, enqueued in reverse of the expected order.
             for n in (0..6).rev().filter(|n| bits >> n & 1 == 1) {
                 let lane = n / 2;
                 let source = n % 2;
@@ -463,7 +463,7 @@ fn the_lane_dominates_the_source() {
     }
 }
 
-/// Answers one number and notes that it was asked.
+/// Always chooses the same number and logs the choices.
 struct Always(usize, Vec<(Point, usize)>);
 
 impl Choose for Always {
@@ -474,12 +474,12 @@ impl Choose for Always {
 }
 
 #[test]
-fn a_steal_scan_asks_each_other_worker_once_in_a_circle() {
+fn a_steal_scan_visits_each_other_worker_once_in_a_circle() {
     for workers in 2..=5 {
         for thief in 0..workers {
             for start in 0..workers - 1 {
                 for holder in (0..workers).filter(|worker| *worker != thief) {
-                    // The holder and every worker after it in the scan have something.
+                    // The holder and every worker after it in the scan have an entry.
                     let at = |step: usize| (thief + 1 + (start + step) % (workers - 1)) % workers;
                     let first = (0..workers - 1).find(|step| at(*step) == holder).unwrap();
                     let mut scheduler = fleet(workers);
@@ -528,11 +528,11 @@ fn stealing_takes_cancel_timed_ready_oldest_first_and_nothing_pinned() {
     assert_eq!([0, 1].map(|worker| scheduler.can_run(worker)), [true, true]);
     assert_eq!(drain(&mut scheduler, 0, Suggestion::default()), [1, 2, 3, 4, 5, 6, 7, 8]);
     let able = [0, 1].map(|worker| scheduler.can_run(worker));
-    assert_eq!(able, [false, true], "only the owner may run what is pinned");
+    assert_eq!(able, [false, true], "only the owner may run a pinned entry");
     assert_eq!(scheduler.lanes(Source::Local(1)).total(), 8);
 }
 
-/// Worker 0 has cancel work only and is at its limit of 2.
+/// Returns a fleet in which worker 0 has only cancel work and is at its limit of 2.
 fn at_the_limit() -> Scheduler<u64> {
     let mut scheduler = fleet(2);
     for token in 0..4 {
@@ -561,7 +561,7 @@ fn at_the_limit_other_work_is_stolen_before_cancel_work_falls_back() {
 }
 
 #[test]
-fn at_the_limit_own_cancel_work_falls_back_when_only_cancel_or_pinned_work_is_elsewhere() {
+fn at_the_limit_own_cancel_work_falls_back_if_nothing_else_is_stealable() {
     let mut scheduler = at_the_limit();
     scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     scheduler.enqueue(Source::Local(1), ready(1), 21, true);
@@ -575,7 +575,7 @@ fn at_the_limit_own_cancel_work_falls_back_when_only_cancel_or_pinned_work_is_el
 }
 
 #[test]
-fn at_the_limit_with_nothing_own_stolen_cancel_work_is_a_fallback() {
+fn at_the_limit_stolen_cancel_work_is_a_fallback() {
     let mut scheduler = at_the_limit();
     while scheduler.next(1, Suggestion::default(), &mut First).is_some() {}
     scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
@@ -585,7 +585,7 @@ fn at_the_limit_with_nothing_own_stolen_cancel_work_is_a_fallback() {
 }
 
 #[test]
-fn a_stolen_cancel_entry_lengthens_the_streak_and_a_park_ends_it() {
+fn a_stolen_cancel_entry_extends_the_streak_and_a_park_ends_it() {
     let mut scheduler = fleet(2);
     scheduler.enqueue(Source::Local(1), Place::cancel(Priority(9)), 20, false);
     let decision = scheduler.next(0, Suggestion::DrainRegions, &mut First).unwrap();
@@ -598,7 +598,7 @@ fn a_stolen_cancel_entry_lengthens_the_streak_and_a_park_ends_it() {
 }
 
 #[test]
-fn a_suggestion_reorders_but_loses_and_repeats_nothing() {
+fn a_suggestion_reorders_without_loss_or_duplication() {
     for suggestion in Suggestion::ALL {
         let mut rng = DetRng::new(5, 0);
         let mut scheduler = fleet(3);
@@ -614,7 +614,7 @@ fn a_suggestion_reorders_but_loses_and_repeats_nothing() {
 }
 
 #[test]
-fn equal_traces_give_equal_certificates_and_chains_and_others_do_not() {
+fn equal_dispatches_and_only_these_give_equal_certificates_and_chains() {
     let run = |suggestion, ready_work: bool| {
         let mut scheduler = fleet(1);
         for token in 0..5 {
@@ -655,7 +655,7 @@ fn ties_of_a_local_ready_lane_are_fifo_unless_exploring() {
 }
 
 #[test]
-fn workers_that_do_not_exist_do_nothing_and_hold_nothing() {
+fn unknown_workers_have_no_work() {
     let mut scheduler = fleet(0);
     assert_eq!(scheduler.workers(), 1);
     let ticket = scheduler.enqueue(Source::Local(1), ready(1), 7, false);
@@ -670,7 +670,7 @@ fn workers_that_do_not_exist_do_nothing_and_hold_nothing() {
 }
 
 #[test]
-fn tokens_are_named_by_their_id() {
+fn tokens_are_identified_by_their_id() {
     use asx_kernel::{arena::Key, ids::TaskId};
     assert_eq!(TaskId(Key { generation: 9, index: 2 }).word(), 9);
     assert_eq!(8u64.word(), 8);

@@ -1,4 +1,4 @@
-//! Whole-law tests: every matrix enumerated, every structure against a naive model.
+//! Tests of whole laws: every matrix enumerated, every structure compared with a naive model.
 
 mod cancel_algebra;
 mod channel_model;

@@ -1,4 +1,4 @@
-//! The state machines, pair by pair and event by event, against tables written out here.
+//! The state machines: every transition and event, compared with explicit tables.
 
 mod budget;
 mod cascade;

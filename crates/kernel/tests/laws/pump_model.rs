@@ -1,4 +1,4 @@
-//! The browser pump against a literal model: every short sequence of events.
+//! The browser pump compared with a literal model, for every short sequence of events.
 
 use asx_kernel::pump::{
     Capabilities, Capability, Enter, HostCall, Leave, Limit, Pump, PumpConfig, PumpState, Refused,
@@ -12,14 +12,14 @@ const DEPTH: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     Wake,
-    /// The host call arrives; or a nested call, if a drain runs; or a stray one.
+    /// The host call arrives; or a nested call, if a drain runs; or an unexpected one.
     Enter,
     Step,
     /// The step queued page code.
     YieldToPage,
     LeaveDone,
     LeaveWork,
-    /// The host asks how it learns of the end of the turn; and the end is reported.
+    /// The host requests a report of the end of the turn; the end is reported.
     WatchTurn,
     EndTurn,
     TogglePost,
@@ -41,23 +41,23 @@ const OPS: [Op; 11] = [
     Op::Trap,
 ];
 
-/// The rules in plain flags, plus the host: its mailbox of calls and the wakes nobody looked
-/// after yet.
+/// The rules as plain flags, with the host: its mailbox of calls and the wakes that are not yet
+/// handled.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     running: bool,
     steps: u32,
-    /// Steps of the turn, all its drains together, and whether it was refused one.
+    /// The steps of the turn, for all its drains, and whether it was refused one.
     taken: u32,
     refused: bool,
     paused: bool,
-    /// Whether the turn had a drain, whether its end was reported, and whether that was asked for:
-    /// granted or denied.
+    /// Whether the turn had a drain, whether its end was reported, and whether the report was
+    /// requested: granted or denied.
     drained: bool,
     ended: bool,
     watched: Option<bool>,
     pending: bool,
-    /// A denied call that must still be made.
+    /// The denied call that is owed.
     owed: Option<HostCall>,
     dead: bool,
     post: bool,
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// The call is put into the mailbox, or owed if denied.
+    /// Puts the call into the mailbox, or owes it if it is denied.
     fn call(&mut self, call: HostCall) -> bool {
         let granted = if call == HostCall::Microtask { self.microtask } else { self.post };
         if granted {
@@ -214,7 +214,7 @@ impl Model {
         self.drained = true;
         self.refused |= self.paused && self.taken >= BURST;
         if !work && !self.pending {
-            assert!(!self.unserved, "went idle over a wake");
+            assert!(!self.unserved, "the pump is idle despite a wake");
             return assert_eq!(answer, Leave::Idle);
         }
         let limit = self.refused.then_some(Limit::Steps);
@@ -232,7 +232,7 @@ impl Model {
             let Leave::Stalled { denied, reached } = answer else { panic!("{answer:?}") };
             assert_eq!((denied.capability, reached), (wanted.capability(), limit));
         }
-        // Work that was passed on counts like a wake: it must not be forgotten either.
+        // Work that is handed off counts like a wake: it must not be forgotten either.
         self.unserved = true;
     }
 
@@ -255,7 +255,7 @@ impl Model {
 
     fn end_turn(&mut self, pump: &mut Pump) {
         if self.running || self.dead {
-            // Inside a drain it is a trap, which another test is about.
+            // Inside a drain it traps, which another test covers.
             return;
         }
         let ended = self.ended || self.drained;
@@ -291,7 +291,7 @@ impl Model {
         }
     }
 
-    /// Whatever happened, granting everything makes an unserved wake run a drain.
+    /// After any history, granting everything makes an unserved wake run a drain.
     fn recovers(mut self, mut pump: Pump) {
         if self.dead || !self.unserved {
             return;
@@ -310,7 +310,7 @@ impl Model {
     }
 }
 
-/// Walks every sequence. An event that changes nothing leads to sequences already walked.
+/// Explores every sequence. An event without effect leads to sequences already explored.
 fn explore(pump: &Pump, model: &Model, depth: usize, visited: &mut u64) {
     *visited += 1;
     model.agrees(pump);
@@ -344,18 +344,18 @@ fn every_short_history_of_the_pump_follows_the_model() {
     let mut visited = 0;
     let pump = Pump::new(config(true), Capabilities::all());
     explore(&pump, &Model::new(HostCall::MessagePost), DEPTH, &mut visited);
-    assert!(visited > 50_000, "the walk was cut short: {visited}");
+    assert!(visited > 50_000, "the exploration is too small: {visited}");
 }
 
 #[test]
-fn the_same_holds_where_no_message_can_be_posted() {
+fn the_model_also_holds_without_messages() {
     let pump = Pump::new(config(false), Capabilities::all());
     explore(&pump, &Model::new(HostCall::TimeoutZero), DEPTH - 2, &mut 0);
 }
 
 const TIME_LIMIT: u64 = 9;
 
-/// One drain over polls of these lengths: how many ran, and what ended it.
+/// Runs one drain over polls of these lengths. Returns how many ran, and the limit that ended it.
 fn drain(spacing: u32, polls: &[u64]) -> (usize, Option<Limit>) {
     let config = PumpConfig {
         microtask_burst_limit: 256,
@@ -383,20 +383,20 @@ fn drain(spacing: u32, polls: &[u64]) -> (usize, Option<Limit>) {
     }
 }
 
-/// Every sequence of seven polls with lengths out of a few.
+/// Returns every sequence of seven polls with a few different lengths.
 fn poll_lengths() -> impl Iterator<Item = [u64; 7]> {
     (0..4_usize.pow(7))
         .map(|n| std::array::from_fn(|i| [0, 1, 4, 9][n / 4_usize.pow(i as u32) % 4]))
 }
 
-/// Polls begun although the time was over.
+/// Returns the number of polls begun after the time limit.
 fn late(polls: &[u64; 7], ran: usize) -> usize {
     let in_time = (0..ran).filter(|&i| polls[..i].iter().sum::<u64>() < TIME_LIMIT).count();
     ran - in_time
 }
 
 #[test]
-fn a_drain_never_begins_a_poll_late_if_it_reads_the_clock_each_time() {
+fn a_drain_begins_no_poll_late_if_it_reads_the_clock_each_time() {
     for polls in poll_lengths() {
         let (ran, reached) = drain(1, &polls);
         assert_eq!(late(&polls, ran), 0, "{polls:?}");
@@ -407,7 +407,7 @@ fn a_drain_never_begins_a_poll_late_if_it_reads_the_clock_each_time() {
 }
 
 #[test]
-fn spaced_readings_are_late_only_if_polls_grow_and_by_less_than_the_spacing() {
+fn spaced_readings_are_late_only_if_polls_grow() {
     let mut some_late = false;
     for polls in poll_lengths() {
         for spacing in 2..=4 {
@@ -421,5 +421,5 @@ fn spaced_readings_are_late_only_if_polls_grow_and_by_less_than_the_spacing() {
             assert!(ran == 7 || over, "ended early: {polls:?}");
         }
     }
-    assert!(some_late, "the spacing is never felt: the readings are not spaced");
+    assert!(some_late, "no drain is late, so the readings are not spaced");
 }

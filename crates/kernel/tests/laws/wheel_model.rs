@@ -1,5 +1,5 @@
-//! The wheel against the reference heap, over random operation sequences: every answer, every
-//! batch with its order and handles, and the wheel's invariants after each step.
+//! The wheel compared with the reference heap, over random operation sequences: every result,
+//! every batch with its order and handles, and the wheel's invariants after each step.
 
 use asx_kernel::rng::DetRng;
 use asx_kernel::time::Time;
@@ -11,12 +11,12 @@ use crate::timer_heap::TimerHeap;
 const MS: u64 = 1_000_000;
 const DAY: u64 = 86_400_000 * MS;
 
-/// Both structures, driven alike.
+/// Both structures, with the same operations applied.
 struct Pair {
     rng: DetRng,
     wheel: Wheel<u32>,
     heap: TimerHeap<u32>,
-    /// Handles given out so far, live and stale.
+    /// All handles so far, live and stale.
     handles: Vec<TimerHandle>,
     tokens: u32,
     peak: usize,
@@ -39,7 +39,7 @@ impl Pair {
         self.rng.next_u64() % bound
     }
 
-    /// A span of time: mostly short, of every magnitude, often on or beside a boundary.
+    /// Returns a time span: mostly short, of every magnitude, often at or near a boundary.
     fn span(&mut self) -> u64 {
         match self.below(12) {
             0 => self.below(MS),
@@ -63,7 +63,7 @@ impl Pair {
         Time::from_nanos(if past { now.saturating_sub(span) } else { now.saturating_add(span) })
     }
 
-    /// A handle: recent, any, or forged.
+    /// Returns a handle: a recent one, any one, or a forged one.
     fn handle(&mut self) -> TimerHandle {
         let known = self.handles.len();
         let back = match self.below(3) {
@@ -129,7 +129,7 @@ impl Pair {
         }
     }
 
-    /// Mostly a little later; sometimes much, sometimes earlier.
+    /// Returns a time: mostly a little later; sometimes much later or earlier.
     fn time(&mut self) -> Time {
         let now = self.wheel.now().as_nanos();
         let next = self.wheel.next_deadline().map_or(now, Time::as_nanos);
@@ -164,7 +164,7 @@ impl Pair {
         assert!(self.wheel.storage() <= self.peak);
     }
 
-    /// Jumps to the end of time in capped collects: nothing is lost.
+    /// Advances to the end of time in capped collects: no timer is lost.
     fn finish(mut self) {
         let mut ours = Vec::new();
         let mut theirs = Vec::new();
@@ -188,14 +188,14 @@ fn drive(config: WheelConfig, start: u64, seeds: std::ops::Range<u64>, steps: us
 }
 
 #[test]
-fn the_wheel_answers_as_the_reference_heap() {
+fn the_wheel_agrees_with_the_reference_heap() {
     drive(WheelConfig::default(), 0, 0..10, 400);
     drive(WheelConfig::default(), 12_345_678_901, 10..14, 400);
 }
 
-/// So many cancels that what they leave behind is cleared away again and again.
+/// So many cancels that the wheel compacts repeatedly.
 #[test]
-fn the_wheel_answers_as_the_heap_however_much_is_cancelled() {
+fn the_wheel_agrees_with_the_heap_after_many_cancels() {
     for seed in 100..103 {
         let mut pair = Pair::new(WheelConfig::default(), 0, seed);
         for _ in 0..30 {
@@ -213,19 +213,19 @@ fn the_wheel_answers_as_the_heap_however_much_is_cancelled() {
 }
 
 #[test]
-fn the_wheel_answers_as_the_heap_near_the_end_of_time() {
+fn the_wheel_agrees_with_the_heap_near_the_end_of_time() {
     drive(WheelConfig::default(), u64::MAX - 20 * DAY, 20..24, 300);
     drive(WheelConfig::default(), u64::MAX - 90_000 * MS, 24..28, 200);
 }
 
 #[test]
-fn the_wheel_answers_as_the_heap_at_its_limit() {
+fn the_wheel_agrees_with_the_heap_at_its_limit() {
     drive(WheelConfig { limit: 6, ..WheelConfig::default() }, 0, 30..36, 300);
     drive(WheelConfig { limit: 0, ..WheelConfig::default() }, 0, 36..37, 50);
 }
 
 #[test]
-fn ids_and_generations_wrap_without_harm() {
+fn ids_and_generations_may_wrap() {
     let config = WheelConfig {
         first_id: u64::MAX - 5,
         first_generation: u64::MAX - 40,
@@ -235,7 +235,7 @@ fn ids_and_generations_wrap_without_harm() {
 }
 
 #[test]
-fn the_wheel_answers_as_the_heap_when_timers_coalesce() {
+fn the_wheel_agrees_with_the_heap_if_timers_coalesce() {
     for (seed, window, min_group_size) in [
         (50, 10 * MS, 2),
         (52, 300 * MS, 4),
@@ -251,7 +251,7 @@ fn the_wheel_answers_as_the_heap_when_timers_coalesce() {
 }
 
 #[test]
-fn any_horizon_gives_the_same_answers() {
+fn the_horizon_does_not_change_the_results() {
     for (seed, nanos) in [(70, 0), (72, 1), (74, 500_000), (76, 3 * MS), (78, 90_000 * MS)] {
         let max_wheel_duration = Duration::from_nanos(nanos);
         let config = WheelConfig { max_wheel_duration, ..WheelConfig::default() };
@@ -270,7 +270,7 @@ fn any_horizon_gives_the_same_answers() {
 }
 
 #[test]
-fn refusals_hand_back_the_token() {
+fn refusals_return_the_token() {
     let config = WheelConfig { limit: 1, ..WheelConfig::default() };
     let mut wheel = Wheel::new(config, Time::ZERO);
     let far = Time::from_nanos(7 * DAY + 1);
@@ -289,7 +289,7 @@ fn reference_heap_keeps_the_rest_of_a_capped_group_due() {
     }
     let mut out = Vec::new();
     assert_eq!(heap.collect(Time::from_nanos(1), 1, &mut out), 1);
-    // Alone it would not form a group. As the rest of one it is due at the end of the window.
+    // Alone it would not form a group. As the rest of a group it is due at the end of the window.
     assert_eq!(heap.collect(Time::from_nanos(1), 9, &mut out), 1);
     assert_eq!(out.iter().map(|timer| timer.token).collect::<Vec<_>>(), [9, 10]);
     assert_eq!((heap.collect(Time::from_nanos(1), 9, &mut out), heap.len()), (0, 1));

@@ -17,7 +17,7 @@ use asx_kernel::world::{
 use core::time::Duration;
 use std::task::Poll;
 
-/// What a random task remembers between polls.
+/// The state of a random task between polls.
 #[derive(Default)]
 struct Actor {
     permits: Vec<PermitId>,
@@ -37,7 +37,7 @@ struct Run {
     channels: Vec<ChannelId>,
     obligations: Vec<ObligationId>,
     timers: Vec<TimerHandle>,
-    /// A world of one worker is asked without the code that steals.
+    /// Whether to use `next_alone`, which requires a world of one worker.
     alone: bool,
 }
 
@@ -85,7 +85,7 @@ impl Run {
         TaskOptions { budget, priority, pinned: self.rng.below(5) == 0 }
     }
 
-    /// Something that may be done from inside and outside of tasks alike.
+    /// Performs an operation that is possible inside and outside of tasks.
     fn act(&mut self) {
         let region = self.pick(&self.regions.clone()).unwrap();
         let task = self.pick(&self.tasks.clone());
@@ -159,7 +159,7 @@ impl Run {
         }
     }
 
-    /// One poll of a random task: a few operations, until one has to wait.
+    /// Polls a random task: a few operations, until one has to wait.
     fn poll(&mut self, task: TaskId, actor: &mut Actor, part: Part, draining: bool) -> PollEnd {
         actor.polls += 1;
         if actor.polls > 12 || (draining && self.rng.below(2) == 0) {
@@ -261,7 +261,7 @@ impl Run {
         }
     }
 
-    /// Steps until idle; answers when the world wants to be asked again.
+    /// Steps until idle. Returns the time of the next scheduled event.
     fn steps(&mut self, seed: u64, most: u32, draining: bool) -> Option<Time> {
         for _ in 0..most {
             let (task, part) = match self.next().unwrap() {
@@ -328,7 +328,7 @@ fn finished(seed: u64, mut run: Run) -> (u64, u64) {
 #[test]
 fn invariants_hold_after_every_step_and_shutdown_ends_in_quiescence() {
     let events: u64 = (0..60).map(|seed| random_run(seed).1).sum();
-    assert!(events > 2_500, "the programs do too little: {events} events");
+    assert!(events > 2_500, "the programs have too few events: {events}");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn the_same_seed_gives_the_same_journal() {
 }
 
 #[test]
-fn one_worker_alone_decides_as_one_that_could_steal() {
+fn a_world_with_one_worker_decides_like_one_that_can_steal() {
     let one_worker = |seed: &u64| Run::new(*seed).world.scheduler().workers() == 1;
     let seeds: Vec<u64> = (0..60).filter(one_worker).collect();
     assert!(seeds.len() > 9);

@@ -1,27 +1,27 @@
-//! The bounds of a chain of causes: exactly at the limit, one over it, and what survives.
+//! The limits of a chain of causes: at the limit, one above it, and the links that are kept.
 
 use super::reason;
 use asx_kernel::cancel::{ChainLimits, Kind, LINK_COST, Reason};
 
-/// A link whose number is its timestamp.
+/// Returns a link with `number` as its timestamp.
 fn link(number: u64, message_bytes: usize) -> Reason {
     let bare = reason(Kind::ParentCancelled, number);
     if message_bytes == 0 { bare } else { bare.with_message("m".repeat(message_bytes)) }
 }
 
-/// Links `1..=n`, each caused by the one before; number `n` is on top.
+/// Returns the links `1..=n`, each caused by the one before, with number `n` on top.
 fn grow(n: u64, message_bytes: usize, limits: ChainLimits) -> Reason {
     (2..=n).fold(link(1, message_bytes), |cause, number| {
         link(number, message_bytes).caused_by(cause, limits)
     })
 }
 
-/// The numbers of the links from the top, and which of them are marked as cut.
+/// Returns the numbers of the links from the top, and whether each is marked as truncated.
 fn shape(reason: &Reason) -> (Vec<u64>, Vec<bool>) {
     reason.chain().map(|link| (link.timestamp.as_nanos(), link.truncated)).unzip()
 }
 
-/// Links `top`, `top - 1`, .. down to `bottom`, the last one marked if `cut`.
+/// Returns the links from `top` down to `bottom`, the last one marked if `cut`.
 fn links(top: u64, bottom: u64, cut: bool) -> (Vec<u64>, Vec<bool>) {
     (bottom..=top).rev().map(|number| (number, cut && number == bottom)).unzip()
 }
@@ -37,7 +37,7 @@ fn the_defaults_are_sixteen_links_and_four_kilobytes() {
 }
 
 #[test]
-fn a_chain_at_the_depth_is_whole_and_one_over_loses_the_deepest() {
+fn a_chain_beyond_the_depth_limit_loses_its_deepest_link() {
     let limits = ChainLimits::default();
     assert_eq!(shape(&grow(1, 0, limits)), links(1, 1, false));
     assert_eq!(shape(&grow(2, 0, limits)), links(2, 1, false));
@@ -47,7 +47,7 @@ fn a_chain_at_the_depth_is_whole_and_one_over_loses_the_deepest() {
 }
 
 #[test]
-fn a_chain_at_the_bytes_is_whole_and_one_over_loses_the_deepest() {
+fn a_chain_beyond_the_byte_limit_loses_its_deepest_link() {
     let limits = ChainLimits::default();
     // 16 links of 88 + 168 = 256 bytes are 4096.
     assert_eq!(shape(&grow(16, 168, limits)), links(16, 1, false));
@@ -65,7 +65,7 @@ fn a_chain_at_the_bytes_is_whole_and_one_over_loses_the_deepest() {
 }
 
 #[test]
-fn small_limits_still_keep_the_reason_itself() {
+fn small_limits_keep_the_reason_itself() {
     for limits in [
         depth(0),
         depth(1),
@@ -78,14 +78,14 @@ fn small_limits_still_keep_the_reason_itself() {
         assert_eq!(shape(&grow(5, 0, limits)), links(5, 5, true), "{limits:?}");
     }
     assert_eq!(shape(&grow(5, 0, depth(2))), links(5, 4, true));
-    // A long message on top crowds everything else out.
+    // A long message on top leaves no room for other links.
     let top = link(3, 5000).caused_by(grow(2, 0, depth(9)), ChainLimits::default());
     assert_eq!(shape(&top), links(3, 3, true));
     assert_eq!(top.message.as_deref().map(str::len), Some(5000));
 }
 
 #[test]
-fn a_mark_stays_until_its_link_is_cut_and_moves_up_with_the_cut() {
+fn the_truncation_mark_moves_with_the_cut() {
     let cut = grow(5, 0, depth(3));
     assert_eq!(shape(&cut), links(5, 3, true));
     let wider = link(6, 0).caused_by(cut, depth(4));
@@ -107,7 +107,7 @@ fn a_new_cause_replaces_the_old_one_and_its_mark() {
 }
 
 #[test]
-fn links_keep_their_own_fields_when_the_chain_is_cut() {
+fn links_keep_their_fields_when_the_chain_is_cut() {
     let full = grow(4, 3, depth(9));
     let cut = link(5, 3).caused_by(full.clone(), depth(3));
     let kept: Vec<_> = cut.chain().skip(1).map(|link| link.message.clone()).collect();

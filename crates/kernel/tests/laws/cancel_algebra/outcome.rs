@@ -1,4 +1,4 @@
-//! Joining outcomes, and folding children that end in any order.
+//! Joins of outcomes, and folds of children that end in any order.
 
 use super::{reason, task};
 use asx_kernel::cancel::{Kind, Reason};
@@ -15,14 +15,14 @@ fn cancelled(reason: Reason, who: usize) -> Ended {
     Err(NoValue::Cancelled(reason.with_task(task(who as u64))))
 }
 
-/// One outcome of each severity, with `who` as its payload.
+/// Returns one outcome of each severity, with `who` as its payload.
 fn each(who: usize) -> [Ended; 4] {
     [Ok(who), Err(NoValue::Err(who)), cancelled(reason(Kind::User, 5), who), panicked(who)]
 }
 
 #[test]
-fn sixteen_joins_keep_the_more_severe_and_the_left_payload_of_equals() {
-    // Which side survives: rows are the left severity, columns the right one.
+fn all_sixteen_joins_keep_the_more_severe_or_the_left_outcome() {
+    // The side that is kept: rows are the left severity, columns the right one.
     let table = ["LRRR", "LLRR", "LLLR", "LLLL"];
     for (i, row) in table.into_iter().enumerate() {
         for (j, side) in row.chars().enumerate() {
@@ -61,7 +61,7 @@ fn severity_is_a_lattice() {
 }
 
 #[test]
-fn two_cancels_keep_the_left_reason_however_strong_the_right_one_is() {
+fn joining_two_cancels_keeps_the_left_reason() {
     let weak = cancelled(reason(Kind::User, 1), 0);
     let strong = cancelled(reason(Kind::Shutdown, 9), 1);
     assert_eq!(weak.clone().join(strong.clone()), weak);
@@ -70,7 +70,7 @@ fn two_cancels_keep_the_left_reason_however_strong_the_right_one_is() {
     assert_eq!(strong.clone().join(earlier), strong);
 }
 
-/// Outcomes of each severity, three of them cancels of different strength.
+/// Returns an outcome of each severity, three of them cancels of different strength.
 fn shape(number: usize, who: usize) -> Ended {
     match number {
         0 => Ok(who),
@@ -82,7 +82,7 @@ fn shape(number: usize, who: usize) -> Ended {
     }
 }
 
-/// Every order of `0..n`.
+/// Returns every order of `0..n`.
 fn permutations(n: usize) -> Vec<Vec<usize>> {
     if n == 0 {
         return vec![vec![]];
@@ -98,15 +98,15 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Where the first of the most severe is: what folding in creation order must keep.
+/// Returns the first of the most severe outcomes, which a fold in creation order must keep.
 fn survivor(children: &[Ended]) -> usize {
     let worst = children.iter().map(Lattice::severity).max();
     children.iter().position(|child| Some(child.severity()) == worst).unwrap()
 }
 
 #[test]
-fn a_fold_is_the_fold_in_creation_order_whoever_ends_first() {
-    // Creation numbers need not be dense, nor start at 0.
+fn a_fold_does_not_depend_on_the_order_of_ends() {
+    // Creation numbers need not be contiguous, nor start at 0.
     const CREATED: [u64; 4] = [3, 4, 10, u64::MAX];
     for n in 1..=4 {
         let orders = permutations(n);
@@ -128,7 +128,7 @@ fn a_fold_is_the_fold_in_creation_order_whoever_ends_first() {
 }
 
 #[test]
-fn an_empty_fold_is_ok_and_of_one_number_the_first_added_stays() {
+fn an_empty_fold_is_ok_and_equal_numbers_keep_the_first() {
     let mut fold: Fold<usize, usize> = Fold::default();
     assert_eq!((fold.outcome(), fold.severity()), (None, Severity::Ok));
     fold.add(7, Err(NoValue::Err(1)));

@@ -1,4 +1,4 @@
-//! Strengthening, against the rule written down once more.
+//! Strengthening, compared with a second implementation of the rule.
 
 use super::{reason, task};
 use asx_kernel::cancel::{Cleanup, Kind, Reason};
@@ -28,7 +28,7 @@ fn build(kind: Kind, nanos: u64, message: Option<&str>, who: u64) -> Reason {
     }
 }
 
-/// Whether the new reason replaces the existing one. Each side: severity, time, message.
+/// Whether the new reason replaces the existing one. Each side is (severity, time, message).
 fn replaces(old: (u8, u64, Option<&str>), new: (u8, u64, Option<&str>)) -> bool {
     if new.0 != old.0 {
         return new.0 > old.0;
@@ -44,7 +44,7 @@ fn replaces(old: (u8, u64, Option<&str>), new: (u8, u64, Option<&str>)) -> bool 
 }
 
 #[test]
-fn every_pair_of_reasons_keeps_the_one_the_rule_names() {
+fn every_pair_of_reasons_keeps_the_one_that_the_rule_selects() {
     for (old_kind, old_severity, ..) in ROWS {
         for (new_kind, new_severity, ..) in ROWS {
             for new_time in [4, 5, 6] {
@@ -68,7 +68,7 @@ fn every_pair_of_reasons_keeps_the_one_the_rule_names() {
 }
 
 #[test]
-fn a_full_tie_keeps_the_existing_reason() {
+fn equal_reasons_keep_the_existing_one() {
     for message in MESSAGES {
         let old = build(Kind::Timeout, 5, message, 1);
         let new = build(Kind::Deadline, 5, message, 2);

@@ -1,4 +1,4 @@
-//! Which witness may follow which.
+//! The order in which witnesses may follow each other.
 
 use super::{reason, region, task};
 use asx_kernel::cancel::{Kind, Phase, Witness};
@@ -16,7 +16,7 @@ fn base() -> Witness {
 
 type Break = fn(&mut Witness);
 
-/// One break per check, in the order of the checks.
+/// One failure for each check, in the order of the checks.
 const BREAKS: [(Break, Status); 5] = [
     (|next| next.task = task(2), Status::WitnessTaskMismatch),
     (|next| next.region = region(2), Status::WitnessRegionMismatch),
@@ -26,7 +26,7 @@ const BREAKS: [(Break, Status); 5] = [
 ];
 
 #[test]
-fn of_any_set_of_failures_the_earliest_check_is_reported() {
+fn several_failures_report_the_earliest_check() {
     assert_eq!(base().validate(&base()), Ok(()));
     for set in 1..32_usize {
         let mut next = base();
@@ -41,13 +41,13 @@ fn of_any_set_of_failures_the_earliest_check_is_reported() {
 }
 
 #[test]
-fn a_lower_epoch_is_as_wrong_as_a_higher_one() {
+fn any_other_epoch_is_refused() {
     let next = Witness { epoch: 0, ..base() };
     assert_eq!(base().validate(&next), Err(Status::WitnessEpochMismatch));
 }
 
 #[test]
-fn phases_stay_or_go_forward_and_may_skip() {
+fn phases_advance_or_stay_and_may_be_skipped() {
     let phases = [Phase::Requested, Phase::Cancelling, Phase::Finalizing, Phase::Completed];
     let table = ["yyyy", ".yyy", "..yy", "...y"];
     assert_eq!(Phase::ALL, phases);

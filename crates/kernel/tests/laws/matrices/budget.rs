@@ -59,7 +59,7 @@ fn infinite_is_the_identity_and_zero_absorbs() {
 }
 
 #[test]
-fn meet_takes_the_tighter_of_each_part_whatever_the_order() {
+fn meet_is_commutative_and_takes_the_tighter_parts() {
     fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
         match (a, b) {
             (None, None) => None,
@@ -100,7 +100,7 @@ fn meet_is_associative() {
 }
 
 #[test]
-fn consuming_takes_all_or_nothing_and_touches_nothing_else() {
+fn consuming_takes_all_or_nothing() {
     for budget in wide() {
         let mut after = budget;
         let (answer, left) = match budget.poll_quota {
@@ -141,7 +141,7 @@ fn a_quota_of_n_pays_for_exactly_n_polls() {
 }
 
 #[test]
-fn the_deadline_itself_is_past_it_and_a_wait_ends_at_the_nearer() {
+fn a_deadline_has_passed_at_its_instant_and_bounds_waits() {
     let at = Time::from_nanos;
     let budget = Budget { deadline: Some(at(10)), ..Budget::INFINITE };
     let passed = Err(Exhausted::Deadline);

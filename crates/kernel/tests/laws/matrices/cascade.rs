@@ -1,8 +1,8 @@
-//! Closing trees of regions: every order of what may happen, duty by duty.
+//! Closing trees of regions: every order of events, duty by duty.
 //!
-//! A store in memory writes down each duty it is given; a model, written as one straight line of
-//! "ifs", says what it must be given. After each action every region is asked again: nothing more
-//! may come.
+//! A store in memory logs each duty that it performs. A model, written as one sequence of `if`s,
+//! determines the expected duties. After each action every region is settled again, which must not
+//! cause further duties.
 
 use asx_kernel::cascade::{self, RegionStore};
 use asx_kernel::region::{RegionState, RegionWord};
@@ -20,7 +20,7 @@ enum Entry {
     Gone(usize),
 }
 
-/// What a region starts with.
+/// The initial contents of a region.
 #[derive(Clone, Copy, Default)]
 struct Plan {
     parent: Option<usize>,
@@ -33,9 +33,9 @@ struct Plan {
 struct Store {
     parents: Vec<Option<usize>>,
     words: Vec<RegionWord>,
-    /// Finalizer tasks that run now.
+    /// Finalizer tasks that are running.
     running: Vec<u32>,
-    /// Whether a cancel closes child regions on the spot, inside the cascade.
+    /// Whether a cancel closes child regions immediately, inside the cascade.
     eager: bool,
     log: Vec<Entry>,
 }
@@ -125,7 +125,7 @@ struct Room {
     parent: Option<usize>,
     state: RegionState,
     ending: bool,
-    /// Tasks, finalizers that run, child regions.
+    /// Live tasks, running finalizers and open child regions.
     alive: u32,
     waiting_finalizers: u32,
     obligations: u32,
@@ -216,7 +216,7 @@ enum Action {
     Close(usize),
 }
 
-/// Performs the action on both, if it can happen now.
+/// Performs the action on both, if it is possible now.
 fn act(store: &mut Store, model: &mut Model, action: Action) -> bool {
     match action {
         Action::Task(r) | Action::Finalizer(r) => {
@@ -252,7 +252,7 @@ fn act(store: &mut Store, model: &mut Model, action: Action) -> bool {
     true
 }
 
-/// Every order of the actions that can happen. Counts the runs, so that none is left out unseen.
+/// Explores every order of the possible actions and counts the runs.
 fn explore(store: &Store, model: &Model, left: &[Action], runs: &mut usize) {
     let mut stuck = true;
     for at in 0..left.len() {
@@ -268,7 +268,7 @@ fn explore(store: &Store, model: &Model, left: &[Action], runs: &mut usize) {
             assert_eq!(store.words[region].state(), model.rooms[region].state);
             assert_eq!(store.words[region].outstanding(), model.rooms[region].obligations);
         }
-        assert_eq!(store.log, model.log, "asked again after {:?}", left[at]);
+        assert_eq!(store.log, model.log, "settled again after {:?}", left[at]);
         let rest: Vec<_> = left[..at].iter().chain(&left[at + 1..]).copied().collect();
         explore(&store, &model, &rest, runs);
     }
@@ -285,7 +285,7 @@ fn explore_all(plans: &[Plan], actions: &[Action], eager: bool) -> usize {
 }
 
 #[test]
-fn one_region_closes_rightly_in_every_order() {
+fn one_region_closes_correctly_in_every_order() {
     let plan = Plan { tasks: 2, finalizers: 2, obligations: 2, ..Plan::default() };
     let mut actions = vec![Action::Task(0), Action::Task(0), Action::Finalizer(0)];
     actions.extend([Action::Finalizer(0), Action::Resolve(0), Action::Close(0)]);
@@ -295,7 +295,7 @@ fn one_region_closes_rightly_in_every_order() {
 }
 
 #[test]
-fn a_parent_and_two_children_close_rightly_in_every_order() {
+fn a_parent_and_two_children_close_correctly_in_every_order() {
     let plans = [
         Plan { tasks: 1, finalizers: 1, obligations: 1, parent: None },
         Plan { tasks: 1, obligations: 1, parent: Some(0), ..Plan::default() },
@@ -317,7 +317,7 @@ fn a_parent_and_two_children_close_rightly_in_every_order() {
 }
 
 #[test]
-fn a_chain_of_three_closes_rightly_in_every_order() {
+fn a_chain_of_three_closes_correctly_in_every_order() {
     let plans = [
         Plan { finalizers: 1, ..Plan::default() },
         Plan { parent: Some(0), obligations: 1, ..Plan::default() },

@@ -1,4 +1,4 @@
-//! The journal: names and codes, text, what the digest covers, what the ring keeps.
+//! The journal: names and codes, text, the coverage of the digest, the contents of the ring.
 
 use asx_kernel::cancel::{Kind, Phase};
 use asx_kernel::digest::Digest;
@@ -30,7 +30,7 @@ const WITNESS: EventKind = EventKind::CancelWitness {
     strengthened: false,
 };
 
-/// One event of each kind with its code, name and fields.
+/// One event of each kind, with its code, name and fields.
 const KINDS: [(EventKind, u64, &str, &str); 40] = [
     (EventKind::RegionOpened { parent: None }, 1, "region_opened", " parent=null"),
     (
@@ -148,7 +148,7 @@ fn digest(event: &Event) -> u64 {
 }
 
 #[test]
-fn every_kind_has_its_own_name_and_code_in_order() {
+fn every_kind_has_a_distinct_name_and_code_in_order() {
     let names: Vec<_> = KINDS.iter().map(|(_, _, name, _)| *name).collect();
     assert_eq!(EventKind::NAMES, names);
     let others: Vec<_> = KINDS.iter().filter(|kind| kind.1 < 80).map(|kind| kind.2).collect();
@@ -174,7 +174,7 @@ fn an_event_prints_its_subjects_and_fields() {
     assert_eq!(event(EventKind::Sent { permit: None }, some).to_string(), text);
 }
 
-/// Refuses one piece of text, the one after `left` others, and takes all the rest.
+/// A writer that fails on one piece of text, after `left` others, and accepts all the rest.
 struct Hiccup {
     left: usize,
     refused: bool,
@@ -192,7 +192,7 @@ impl std::fmt::Write for Hiccup {
 }
 
 #[test]
-fn a_piece_of_text_that_was_refused_is_always_reported() {
+fn a_failed_write_is_always_reported() {
     use std::fmt::Write;
     let subject = Subject { task: Some(1), region: Some(2), ..NOBODY };
     let event = event(EventKind::TaskSpawned { priority: 1, finalizer: true }, subject);
@@ -235,7 +235,7 @@ fn the_canonical_encoding_is_frozen() {
     });
 }
 
-/// Variations of one kind: all equal to `KINDS`' version but for one field each.
+/// Variations of one kind: each differs from the version in `KINDS` in one field.
 fn variations() -> Vec<EventKind> {
     use EventKind::{
         CancelWitness, Decision, RegionCancelled, RegionMoved, RegionOpened, TaskMoved,

@@ -1,4 +1,5 @@
-//! A task's life against a model written as a list of cases: every sequence of operations.
+//! A task's lifecycle compared with a model that is a list of cases, for every sequence of
+//! operations.
 
 use asx_kernel::arena::Key;
 use asx_kernel::cancel::{Cleanup, Kind, Phase, Reason};
@@ -10,11 +11,11 @@ use asx_kernel::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     Poll,
-    /// A mild request with a middling allowance.
+    /// A mild request with a medium allowance.
     Mild,
     /// A strong one with a tight allowance and the highest priority.
     Strong,
-    /// One between them with a wide allowance.
+    /// A request of medium strength with a wide allowance.
     Wide,
     Acknowledge,
     BodyEnded,
@@ -60,7 +61,7 @@ enum Answer {
     No,
     /// Acknowledged, or ended Cancelled, with this reason.
     By(Kind),
-    /// Ended with what the body said.
+    /// Ended with the outcome of the body.
     Natural,
 }
 
@@ -179,7 +180,7 @@ fn every_sequence_of_six_operations_follows_the_model() {
 }
 
 #[test]
-fn a_later_request_is_cut_to_what_remains_and_never_widens_it() {
+fn a_later_request_never_widens_the_allowance() {
     let mut task = Lifecycle::default();
     let user = Cleanup { polls: 10, priority: 200 };
     assert!(task.request_cancel(reason(Kind::User), user));
@@ -198,7 +199,7 @@ fn a_later_request_is_cut_to_what_remains_and_never_widens_it() {
 }
 
 #[test]
-fn only_an_observed_cancel_decides_the_end() {
+fn only_an_observed_cancel_determines_the_outcome() {
     let allowance = Cleanup { polls: 1, priority: 1 };
     let mut unseen = Lifecycle::default();
     unseen.request_cancel(reason(Kind::Shutdown), allowance);
@@ -218,7 +219,7 @@ fn only_an_observed_cancel_decides_the_end() {
 }
 
 #[test]
-fn states_know_their_lane_their_phase_and_whether_the_cancel_was_seen() {
+fn states_have_a_lane_a_phase_and_an_acknowledgement() {
     let table = [
         (TaskState::Created, false, false, None),
         (TaskState::Running, false, false, None),

@@ -1,10 +1,10 @@
-//! The quiescence check over every combination of what may be alive.
+//! The quiescence check, for every combination of live objects.
 
 use asx_kernel::quiescence::Census;
 use asx_kernel::status::Status;
 
 #[test]
-fn every_combination_names_all_its_failures_in_order() {
+fn every_combination_reports_all_failures_in_order() {
     let order = [
         Status::TasksStillActive,
         Status::ObligationsUnresolved,

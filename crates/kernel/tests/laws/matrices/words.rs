@@ -1,4 +1,4 @@
-//! Raw steps, admission and events of the three words.
+//! Transitions, admission and events of the three state words.
 
 use asx_kernel::obligation::ObligationState;
 use asx_kernel::region::{Operation, RegionState, RegionWord};
@@ -39,7 +39,7 @@ fn thirteen_of_thirty_six_task_steps_exist() {
 }
 
 #[test]
-fn every_task_event_in_every_state_does_what_the_table_says() {
+fn every_task_event_in_every_state_follows_the_table() {
     use TaskEffect::{Acknowledged, Natural, None as Nothing, Requested, Strengthened};
     use TaskState::{CancelRequested, Cancelling, Completed, Created, Finalizing, Running};
     let ends_cancelled = Some((Completed, TaskEffect::Cancelled));
@@ -159,7 +159,7 @@ fn region_in(state: RegionState) -> RegionWord {
 }
 
 #[test]
-fn an_explicit_region_step_names_what_still_stands_in_its_way() {
+fn an_explicit_region_step_reports_what_prevents_it() {
     use RegionState::{Closed, Finalizing};
     let fill: [fn(&mut RegionWord); 4] = [
         RegionWord::task_added,
@@ -167,7 +167,7 @@ fn an_explicit_region_step_names_what_still_stands_in_its_way() {
         RegionWord::finalizer_added,
         RegionWord::obligation_added,
     ];
-    // What each subset of {task 1, child 2, finalizer 4, obligation 8} answers.
+    // The result for each subset of {task 1, child 2, finalizer 4, obligation 8}.
     let children = Err(Status::IncompleteChildren);
     let obligations = Err(Status::UnresolvedObligations);
     let mut to_finalizing = [children; 16];
@@ -201,7 +201,7 @@ fn an_explicit_region_step_names_what_still_stands_in_its_way() {
 }
 
 #[test]
-fn closing_is_only_begun_from_open() {
+fn only_an_open_region_begins_to_close() {
     for state in REGION_STATES {
         let mut word = region_in(state);
         let before = word;

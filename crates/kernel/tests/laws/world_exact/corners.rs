@@ -1,9 +1,9 @@
-//! Looks, dumps, queues, pinning, the end of time.
+//! Corner cases: queries, dumps, queues, pinning, the end of time.
 
 use super::*;
 
 #[test]
-fn a_dump_says_who_waits_for_what() {
+fn a_dump_describes_all_waits() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let channel = w.channel(None, 1).unwrap();
@@ -99,7 +99,7 @@ fn timers_fire_in_capped_batches_and_only_wake() {
     }
     w.set_now(Time::from_millis(1));
     w.set_now(Time::ZERO);
-    assert_eq!(w.now(), Time::from_millis(1), "time does not go back");
+    assert_eq!(w.now(), Time::from_millis(1), "the time does not go back");
     log(&mut w);
     w.allow_timers(1);
     assert_eq!((w.expire(), w.expire(), w.task(task).unwrap().lane), (1, 0, None));
@@ -127,12 +127,12 @@ fn a_pinned_task_stays_where_it_was_spawned() {
     assert!(matches!(w.next_on(1, Time::ZERO, &mut First), Ok(Step::Poll { .. })));
     w.polled(task, 0, PollEnd::Pending).unwrap();
     w.cancel_task(task, ask(Kind::User)).unwrap();
-    assert_eq!(w.next_on(0, Time::ZERO, &mut First), idle, "a wake from outside too");
+    assert_eq!(w.next_on(0, Time::ZERO, &mut First), idle, "also after a wake from outside");
     assert_eq!(w.scheduler().lanes(Source::Local(1)).len(Lane::Cancel), 1);
 }
 
 #[test]
-fn a_task_that_failed_to_start_is_on_record() {
+fn a_task_that_failed_to_start_is_recorded() {
     let mut w = world();
     let options = RegionOptions { policy: Policy::FailFast, ..RegionOptions::default() };
     let region = w.open_region(ROOT, options).unwrap();
@@ -150,11 +150,11 @@ fn a_task_that_failed_to_start_is_on_record() {
     let sibling = spawn(&mut w, region);
     w.spawn_failed(region, TaskError { status: None, message: "no".into() }).unwrap();
     w.check().unwrap();
-    assert_eq!(w.task(sibling).unwrap().state, TaskState::Created, "only the first counts");
+    assert_eq!(w.task(sibling).unwrap().state, TaskState::Created, "only the first failure counts");
 }
 
 #[test]
-fn the_last_sender_may_be_one_that_waits() {
+fn the_last_sender_may_be_a_waiting_one() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.try_send(channel, 1).unwrap();
@@ -169,7 +169,7 @@ fn the_last_sender_may_be_one_that_waits() {
 }
 
 #[test]
-fn a_decision_is_on_record_before_what_it_leads_to() {
+fn a_decision_is_recorded_before_its_effects() {
     let mut w = world();
     let task = spawn(&mut w, ROOT);
     w.cancel_task(task, ask(Kind::User)).unwrap();
@@ -208,7 +208,7 @@ fn budgets_and_priorities_meet_those_of_the_region() {
 }
 
 #[test]
-fn a_cancel_moves_a_queued_task_and_takes_the_higher_priority() {
+fn a_cancel_moves_a_queued_task_and_raises_its_priority() {
     let mut w = world();
     let options = TaskOptions { priority: Some(230), ..TaskOptions::default() };
     let proud = w.spawn(ROOT, options, 0).unwrap();
@@ -224,7 +224,7 @@ fn a_cancel_moves_a_queued_task_and_takes_the_higher_priority() {
 }
 
 #[test]
-fn what_happens_at_the_end_of_time() {
+fn timers_and_budgets_work_at_the_end_of_time() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     w.defer(region, 0).unwrap();
@@ -243,7 +243,7 @@ fn what_happens_at_the_end_of_time() {
 }
 
 #[test]
-fn a_task_forced_during_its_own_poll_hands_its_payload_back() {
+fn a_task_aborted_during_its_poll_returns_its_payload() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let task = spawn(&mut w, region);
@@ -293,7 +293,7 @@ fn the_last_sender_wakes_the_receiver() {
 }
 
 #[test]
-fn a_receivers_end_wakes_every_waiting_sender() {
+fn closing_the_receiver_wakes_every_waiting_sender() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.try_send(channel, 1).unwrap();
@@ -307,7 +307,7 @@ fn a_receivers_end_wakes_every_waiting_sender() {
 }
 
 #[test]
-fn a_given_worker_sees_timers_deadlines_and_graces_first() {
+fn a_given_worker_processes_timers_deadlines_and_graces_first() {
     let mut w = world();
     let deadline = Some(Time::from_millis(2));
     let task = spawn_with(&mut w, ROOT, Budget { deadline, ..Budget::INFINITE });
@@ -318,7 +318,7 @@ fn a_given_worker_sees_timers_deadlines_and_graces_first() {
 }
 
 #[test]
-fn a_queued_task_completed_by_force_leaves_its_queue() {
+fn a_queued_task_that_is_aborted_leaves_its_queue() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let task = spawn(&mut w, region);
@@ -330,7 +330,7 @@ fn a_queued_task_completed_by_force_leaves_its_queue() {
 }
 
 #[test]
-fn a_sender_is_in_line_once_however_often_it_asks() {
+fn a_sender_that_asks_repeatedly_is_in_line_once() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.try_send(channel, 1).unwrap();
@@ -353,7 +353,7 @@ fn a_sender_is_in_line_once_however_often_it_asks() {
 }
 
 #[test]
-fn an_evicting_send_wakes_the_receiver_which_then_waits_no_longer() {
+fn an_evicting_send_wakes_the_receiver_and_ends_its_wait() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     let task = spawn(&mut w, ROOT);
@@ -370,7 +370,7 @@ fn an_evicting_send_wakes_the_receiver_which_then_waits_no_longer() {
 }
 
 #[test]
-fn a_receiver_that_heard_of_the_end_is_not_woken_again() {
+fn a_receiver_is_woken_once_at_the_end() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let channel = w.channel(Some(region), 1).unwrap();
@@ -387,7 +387,7 @@ fn a_receiver_that_heard_of_the_end_is_not_woken_again() {
 }
 
 #[test]
-fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
+fn an_abandoned_wait_leaves_the_line_or_the_receiver() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.try_send(channel, 1).unwrap();
@@ -401,7 +401,11 @@ fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
     assert_eq!(log(&mut w).len(), 1, "it left once");
     let view = w.channel_view(channel).unwrap();
     assert_eq!((view.waiters, view.reserved), (0, 1));
-    assert_eq!(w.task(second).unwrap().lane, Some(Lane::Ready), "its turn is passed on");
+    assert_eq!(
+        w.task(second).unwrap().lane,
+        Some(Lane::Ready),
+        "the slot goes to the next in line"
+    );
     assert_eq!(w.abandon(TaskId(NOWHERE), channel), Err(Status::StaleHandle));
 
     let mut w = world();
@@ -412,7 +416,7 @@ fn an_abandoned_wait_leaves_the_line_and_forgets_the_receiver() {
     assert_eq!(w.abandon(task, channel), Ok(true));
     end(&mut w, task, PollEnd::Pending);
     w.try_send(channel, 2).unwrap();
-    assert_eq!(w.task(task).unwrap().lane, None, "nobody is woken for a wait that was given up");
+    assert_eq!(w.task(task).unwrap().lane, None, "an abandoned wait causes no wake");
 }
 
 #[test]
@@ -429,7 +433,7 @@ fn a_suggestion_reaches_the_scheduler() {
 }
 
 #[test]
-fn graces_that_end_together_all_end() {
+fn simultaneous_graces_all_expire() {
     let mut w = world();
     let regions = [open(&mut w, ROOT), open(&mut w, ROOT)];
     let tasks = regions.map(|region| spawn(&mut w, region));
@@ -442,7 +446,7 @@ fn graces_that_end_together_all_end() {
 }
 
 #[test]
-fn a_permit_alone_keeps_its_channel_from_being_drained() {
+fn a_permit_alone_prevents_quiescence() {
     let mut w = world();
     w.end_region(ROOT).unwrap();
     let channel = w.channel(None, 2).unwrap();
@@ -478,25 +482,25 @@ fn a_task_may_wait_in_two_lines_and_leaves_both() {
 }
 
 #[test]
-fn full_queues_refuse_nothing_that_adds_no_entry() {
+fn full_queues_admit_operations_that_add_no_entry() {
     let mut config = Config::default();
     (config.limits.ready_queue, config.limits.cancel_queue) = (1, 1);
     let mut w: W = World::new(config);
     let polled = spawn(&mut w, ROOT);
     begin(&mut w);
     let queued = spawn(&mut w, ROOT);
-    assert_eq!(w.wake(queued), Ok(()), "it has its entry already");
+    assert_eq!(w.wake(queued), Ok(()), "it has an entry already");
     assert_eq!(w.cancel_task(queued, ask(Kind::User)), Ok(true));
     assert_eq!(w.queued_in(Lane::Cancel), 1);
-    assert_eq!(w.cancel_task(polled, ask(Kind::User)), Ok(true), "its poll is under way");
+    assert_eq!(w.cancel_task(polled, ask(Kind::User)), Ok(true), "it is being polled");
     end(&mut w, polled, PollEnd::Ready);
     assert_eq!(w.task(polled).unwrap().state, TaskState::Completed);
     let waiting = spawn(&mut w, ROOT);
-    assert_eq!(w.wake(waiting), Ok(()), "it has its entry already, and nobody polls");
+    assert_eq!(w.wake(waiting), Ok(()), "it has an entry already, and no task is being polled");
 }
 
 #[test]
-fn a_cancel_knows_who_asked_and_what_was_said() {
+fn a_cancel_has_its_requester_and_message() {
     let mut w = world();
     let asks = spawn(&mut w, ROOT);
     let told = spawn(&mut w, ROOT);
@@ -509,13 +513,13 @@ fn a_cancel_knows_who_asked_and_what_was_said() {
 }
 
 #[test]
-fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
+fn among_equal_outcomes_the_first_created_child_is_kept() {
     let error = |message: &str| TaskError { status: None, message: message.into() };
     let fail = |w: &mut W, message| poll(w, PollEnd::Failed(error(message)));
     let expected = |message| Some(Err(NoValue::Err(error(message))));
     let mut w = world();
     let region = open(&mut w, ROOT);
-    // A task, a region, a task; they end last to first.
+    // A task, a region and a task, which end in reverse order.
     let first = spawn(&mut w, region);
     let inner = open(&mut w, region);
     let inside = spawn(&mut w, inner);
@@ -539,7 +543,7 @@ fn of_equal_outcomes_a_region_keeps_that_of_the_child_created_first() {
 }
 
 #[test]
-fn of_two_graces_the_shorter_counts_whichever_came_first() {
+fn of_two_graces_the_earlier_end_applies() {
     for (first, second) in [(10, 3), (3, 10)] {
         let mut w = world();
         let region = open(&mut w, ROOT);
@@ -552,13 +556,13 @@ fn of_two_graces_the_shorter_counts_whichever_came_first() {
 }
 
 #[test]
-fn a_second_cancel_leaves_a_task_where_it_stands() {
+fn a_second_cancel_does_not_move_a_queued_task() {
     let mut w = world();
     let [a, b] = [0, 1].map(|_| spawn(&mut w, ROOT));
     for task in [a, b, a] {
         w.cancel_task(task, ask(Kind::User)).unwrap();
     }
-    // In line before `b` still, though asked last; once it has seen the cancel, nobody wakes it.
+    // Still in line before `b`, though asked last; after it observes the cancel, nothing wakes it.
     assert_eq!(begin(&mut w), a);
     assert_eq!(w.checkpoint(a), Err(Status::Cancelled));
     end(&mut w, a, PollEnd::Pending);
@@ -568,7 +572,7 @@ fn a_second_cancel_leaves_a_task_where_it_stands() {
 }
 
 #[test]
-fn only_a_finalizer_arms_timers_in_a_region_that_finalizes() {
+fn only_finalizers_arm_timers_in_a_finalizing_region() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     w.defer(region, 7).unwrap();
@@ -583,7 +587,7 @@ fn only_a_finalizer_arms_timers_in_a_region_that_finalizes() {
 }
 
 #[test]
-fn what_was_seen_of_one_is_not_taken_for_another() {
+fn events_of_different_objects_are_not_confused() {
     let mut w = world();
     let [a, b, waiter] = [0, 1, 2].map(|_| spawn(&mut w, ROOT));
     for _ in [a, b] {
@@ -596,7 +600,7 @@ fn what_was_seen_of_one_is_not_taken_for_another() {
     end(&mut w, waiter, PollEnd::Pending);
     w.wake(a).unwrap();
     poll(&mut w, failed());
-    // Who waited in time gets the outcome though the task is gone.
+    // A task that waited in time gets the outcome although the other task is gone.
     w.release_task(a).unwrap();
     assert_eq!(begin(&mut w), waiter);
     assert_eq!(w.join(waiter, b), Ok(Poll::Pending));

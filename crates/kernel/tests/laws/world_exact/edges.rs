@@ -1,9 +1,9 @@
-//! Where two rules meet: waits and closing scopes, graces, precedence, releasing.
+//! Interactions of rules: waits and closing scopes, graces, precedence, releasing.
 
 use super::*;
 
 #[test]
-fn a_refused_tracked_reserve_passes_its_wake_on() {
+fn a_refused_tracked_reserve_passes_its_slot_on() {
     let mut config = Config::default();
     config.limits.obligations = 0;
     let mut w: W = World::new(config);
@@ -16,13 +16,13 @@ fn a_refused_tracked_reserve_passes_its_wake_on() {
     assert_eq!(begin(&mut w), a);
     assert_eq!(w.reserve(a, channel, true), Err(Status::ResourceExhausted));
     end(&mut w, a, PollEnd::Pending);
-    assert_eq!(begin(&mut w), b, "the second waiter was told of the room");
+    assert_eq!(begin(&mut w), b, "the second waiter was granted the slot");
     assert!(w.reserve(b, channel, false).unwrap().is_ready());
     end(&mut w, b, PollEnd::Pending);
 }
 
 #[test]
-fn a_refused_tracked_reserve_may_be_the_end_of_the_senders() {
+fn a_refused_tracked_reserve_may_close_the_senders() {
     let mut config = Config::default();
     config.limits.obligations = 0;
     let mut w: W = World::new(config);
@@ -39,7 +39,7 @@ fn a_refused_tracked_reserve_may_be_the_end_of_the_senders() {
 }
 
 #[test]
-fn a_receiver_outside_the_region_hears_that_its_channel_is_closed() {
+fn a_receiver_outside_the_region_is_woken_when_its_channel_closes() {
     for waiting_sender_too in [false, true] {
         let mut w = world();
         let region = open(&mut w, ROOT);
@@ -65,7 +65,7 @@ fn a_receiver_outside_the_region_hears_that_its_channel_is_closed() {
 }
 
 #[test]
-fn a_sender_of_a_closed_scope_waits_no_longer() {
+fn closing_a_scope_ends_the_waits_of_its_senders() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let channel = w.channel(Some(region), 1).unwrap();
@@ -91,7 +91,7 @@ fn waits_end_with_the_part_of_the_task_that_waited() {
     w.sleep(task, SleepUntil::After(ms(5))).unwrap();
     w.push_cleanup(task, 7).unwrap();
     end(&mut w, task, PollEnd::Ready);
-    assert_eq!(w.channel_view(channel).unwrap().waiters, 0, "nobody is blocked by it");
+    assert_eq!(w.channel_view(channel).unwrap().waiters, 0, "no waiter is blocked by it");
     assert_eq!(w.timers().len(), 0);
     begin(&mut w);
     w.push_cleanup(task, 8).unwrap();
@@ -103,7 +103,7 @@ fn waits_end_with_the_part_of_the_task_that_waited() {
 }
 
 #[test]
-fn a_stale_handle_is_reported_before_a_cancel_is_seen() {
+fn a_stale_handle_is_reported_before_a_cancel_is_observed() {
     let mut w = world();
     let task = spawn(&mut w, ROOT);
     begin(&mut w);
@@ -122,7 +122,7 @@ fn a_stale_handle_is_reported_before_a_cancel_is_seen() {
 }
 
 #[test]
-fn a_worker_that_is_not_there_changes_nothing_not_even_the_time() {
+fn an_unknown_worker_is_refused_without_any_change() {
     let mut w = world();
     let later = Time::from_millis(5);
     let answer = unchanged(&mut w, |w| w.next_on(1, later, &mut First));
@@ -197,14 +197,14 @@ fn deep_trees_open_close_and_print() {
 }
 
 #[test]
-fn a_grace_is_over_with_its_region() {
+fn a_grace_ends_with_its_region() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let task = spawn(&mut w, region);
     w.close_region(region, ask(Kind::User), Some(ms(10))).unwrap();
     assert_eq!(w.next_wake(), Some(Time::from_millis(10)));
     assert_eq!(poll(&mut w, PollEnd::Ready), task);
-    assert_eq!(idle(&mut w), None, "nothing is left to force");
+    assert_eq!(idle(&mut w), None, "nothing is left to abort");
     w.shutdown(ms(7), None).unwrap();
     assert_eq!(idle(&mut w), Some(Time::from_millis(7)));
     w.close_region(ROOT, ask(Kind::User), Some(ms(9))).unwrap();
@@ -213,7 +213,7 @@ fn a_grace_is_over_with_its_region() {
 }
 
 #[test]
-fn two_graces_of_one_region_are_the_shorter_one() {
+fn of_two_graces_of_a_region_the_shorter_applies() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     w.defer(region, 0).unwrap();
@@ -233,7 +233,7 @@ fn two_graces_of_one_region_are_the_shorter_one() {
 }
 
 #[test]
-fn a_leak_is_remembered_and_its_obligation_goes_stale_with_the_region() {
+fn a_leaked_obligation_is_kept_until_its_region_is_released() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let channel = w.channel(None, 1).unwrap();
@@ -254,7 +254,7 @@ fn a_leak_is_remembered_and_its_obligation_goes_stale_with_the_region() {
 }
 
 #[test]
-fn a_deadline_is_noticed_once() {
+fn a_deadline_cancels_once() {
     let mut w = world();
     let deadline = Some(Time::from_millis(3));
     let task = spawn_with(&mut w, ROOT, Budget { deadline, ..Budget::INFINITE });
@@ -270,7 +270,7 @@ fn a_deadline_is_noticed_once() {
 }
 
 #[test]
-fn a_sleep_is_as_long_from_whenever_it_begins() {
+fn the_length_of_a_sleep_does_not_depend_on_its_start() {
     let mut w = world();
     let week = Duration::from_hours(7 * 24);
     let task = spawn(&mut w, ROOT);
@@ -283,7 +283,7 @@ fn a_sleep_is_as_long_from_whenever_it_begins() {
 }
 
 #[test]
-fn a_full_cancel_queue_refuses_only_what_would_add_to_it() {
+fn a_full_cancel_queue_refuses_only_new_entries() {
     let mut config = Config::default();
     config.limits.cancel_queue = 1;
     let mut w: W = World::new(config);
@@ -301,7 +301,7 @@ fn a_full_cancel_queue_refuses_only_what_would_add_to_it() {
 }
 
 #[test]
-fn what_is_over_can_be_released() {
+fn completed_objects_can_be_released() {
     let mut w = world();
     let task = spawn(&mut w, ROOT);
     assert_eq!(unchanged(&mut w, |w| w.release_task(task)), Err(Status::InvalidTransition));

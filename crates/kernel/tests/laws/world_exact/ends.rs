@@ -1,4 +1,4 @@
-//! Ends that a host may ask for: cleanup after force, and outcomes that stay.
+//! Optional behaviour at the end: cleanup after an abort, and outcomes that are kept.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn cleaning() -> W {
     World::new(Config { forced_cleanup: true, ..Config::default() })
 }
 
-/// A task that waits, with these entries on its stack.
+/// Returns a waiting task with these entries on its cleanup stack.
 fn deaf(w: &mut W, region: RegionId, entries: &[u32]) -> TaskId {
     let task = spawn(w, region);
     assert_eq!(poll(w, PollEnd::Pending), task);
@@ -16,7 +16,7 @@ fn deaf(w: &mut W, region: RegionId, entries: &[u32]) -> TaskId {
     task
 }
 
-/// Polls an entry of a task's stack: which one.
+/// Polls an entry of a task's stack. Returns its number.
 fn entry(w: &mut W, task: TaskId, how: PollEnd) -> u32 {
     let step = w.next(w.now(), &mut First);
     assert!(
@@ -29,7 +29,7 @@ fn entry(w: &mut W, task: TaskId, how: PollEnd) -> u32 {
 }
 
 #[test]
-fn force_ends_the_body_and_the_stack_runs() {
+fn abort_ends_the_body_and_the_cleanup_stack_runs() {
     let mut w = cleaning();
     let task = deaf(&mut w, ROOT, &[1, 2]);
     w.close_region(ROOT, ask(Kind::User), Some(ms(5))).unwrap();
@@ -50,7 +50,7 @@ fn force_ends_the_body_and_the_stack_runs() {
 }
 
 #[test]
-fn without_the_wish_the_stack_is_dropped() {
+fn without_forced_cleanup_the_stack_is_dropped() {
     let mut w = world();
     let task = deaf(&mut w, ROOT, &[1, 2]);
     w.close_region(ROOT, ask(Kind::User), Some(ms(5))).unwrap();
@@ -61,7 +61,7 @@ fn without_the_wish_the_stack_is_dropped() {
 }
 
 #[test]
-fn what_waits_is_cut_off_by_the_next_grace_and_what_runs_by_its_polls() {
+fn cleanup_after_abort_is_bounded_by_the_grace_or_its_polls() {
     let mut w = cleaning();
     let waits = deaf(&mut w, ROOT, &[1, 2]);
     let runs = deaf(&mut w, ROOT, &[3]);
@@ -84,7 +84,7 @@ fn what_waits_is_cut_off_by_the_next_grace_and_what_runs_by_its_polls() {
 }
 
 #[test]
-fn without_any_time_what_can_run_goes_on_and_what_waits_does_not() {
+fn a_zero_grace_lets_runnable_cleanup_continue() {
     let mut w = cleaning();
     let cleans = deaf(&mut w, ROOT, &[1, 2]);
     w.defer(ROOT, 7).unwrap();
@@ -101,7 +101,7 @@ fn without_any_time_what_can_run_goes_on_and_what_waits_does_not() {
 }
 
 #[test]
-fn a_permit_below_an_entry_is_given_back_in_its_turn() {
+fn permits_on_the_stack_are_released_in_order() {
     let mut w = cleaning();
     let channel = w.channel(None, 1).unwrap();
     let task = spawn(&mut w, ROOT);
@@ -117,7 +117,7 @@ fn a_permit_below_an_entry_is_given_back_in_its_turn() {
 }
 
 #[test]
-fn a_task_forced_in_its_own_poll_ends_when_that_returns() {
+fn a_task_aborted_in_its_poll_ends_when_the_poll_returns() {
     let mut w = cleaning();
     let task = spawn(&mut w, ROOT);
     begin(&mut w);
@@ -132,7 +132,7 @@ fn a_task_forced_in_its_own_poll_ends_when_that_returns() {
 }
 
 #[test]
-fn what_is_kept_is_stale_and_can_be_read_until_it_is_released() {
+fn retired_objects_are_stale_but_readable_until_released() {
     let mut w: W = World::new(Config { keep_ended: true, ..Config::default() });
     let outer = open(&mut w, ROOT);
     let inner = open(&mut w, outer);
@@ -158,7 +158,7 @@ fn what_is_kept_is_stale_and_can_be_read_until_it_is_released() {
 }
 
 #[test]
-fn only_states_that_can_have_been_are_reached() {
+fn reached_states_are_those_up_to_the_current_one() {
     let mut w = world();
     let task = spawn(&mut w, ROOT);
     let reached = |w: &W| TaskState::ALL.map(|state| w.task_reached(task, state.mask()).unwrap());
@@ -177,7 +177,7 @@ fn only_states_that_can_have_been_are_reached() {
 }
 
 #[test]
-fn without_a_journal_nothing_is_recorded_and_nothing_else_differs() {
+fn without_a_journal_only_the_record_is_missing() {
     let mut w: W =
         World::new(Config { journal: false, when_full: WhenFull::Refuse, ..Config::default() });
     let task = spawn(&mut w, ROOT);

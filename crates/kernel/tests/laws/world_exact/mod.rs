@@ -1,5 +1,5 @@
-//! The world in exact words: what is refused and how, whole journals of each protocol, and the
-//! corners that random programs do not pin down.
+//! The world in detail: every refusal, the complete journal of each protocol, and corner cases that
+//! random programs do not cover.
 
 mod corners;
 mod edges;
@@ -79,14 +79,14 @@ fn end(w: &mut W, task: TaskId, how: PollEnd) {
     w.check().unwrap();
 }
 
-/// One whole poll.
+/// Runs one complete poll.
 fn poll(w: &mut W, how: PollEnd) -> TaskId {
     let task = begin(w);
     end(w, task, how);
     task
 }
 
-/// Nothing is runnable; when something will be.
+/// Asserts that nothing is runnable. Returns the time of the next scheduled event.
 fn idle(w: &mut W) -> Option<Time> {
     match w.next(w.now(), &mut First) {
         Ok(Step::Idle { until }) => until,
@@ -94,7 +94,7 @@ fn idle(w: &mut W) -> Option<Time> {
     }
 }
 
-/// What was journaled since the last call, without decisions and in somewhat fewer letters.
+/// Returns the events since the last call, without decisions and abbreviated.
 fn log(w: &mut W) -> Vec<String> {
     let events = w.journal_mut().take();
     let texts = events.iter().map(|event| event.to_string());
@@ -104,7 +104,7 @@ fn log(w: &mut W) -> Vec<String> {
     told.map(|text| text.replace("cancel_", "").replace("strengthened=true", "more")).collect()
 }
 
-/// Everything a refused operation must leave as it was.
+/// Returns everything that a refused operation must not change.
 fn look(w: &W) -> (u64, usize, String, usize, Time, Option<Time>, usize) {
     let journal = w.journal().digest();
     let timers = w.timers().len();
@@ -118,7 +118,7 @@ fn unchanged<T>(w: &mut W, call: impl FnOnce(&mut W) -> T) -> T {
     answer
 }
 
-/// A task of the root that is polled once and then waits to send on the full channel.
+/// Returns a task of the root that is polled once and then waits to send on the full channel.
 fn waiting_sender(w: &mut W, channel: ChannelId) -> TaskId {
     let task = spawn(w, ROOT);
     assert_eq!(begin(w), task);

@@ -1,9 +1,9 @@
-//! Whole journals of the protocols, poll by poll.
+//! The complete journals of the protocols, poll by poll.
 
 use super::*;
 
 #[test]
-fn a_cancel_from_request_to_completed() {
+fn the_events_of_a_cancel() {
     let mut w = world();
     let full = w.channel(None, 1).unwrap();
     let other = w.channel(None, 1).unwrap();
@@ -26,7 +26,7 @@ fn a_cancel_from_request_to_completed() {
     end(&mut w, task, failed());
     let Ok(Step::Poll { part, .. }) = w.next(w.now(), &mut First) else { panic!() };
     assert_eq!((part, w.take_payload(task)), (Part::Cleanup, Some(6)));
-    assert_eq!(w.checkpoint(task), Ok(()), "nothing is checked in cleanup");
+    assert_eq!(w.checkpoint(task), Ok(()), "cleanup is not cancelled");
     w.cancel_task(task, ask(Kind::Shutdown)).unwrap();
     end(&mut w, task, PollEnd::Ready);
     assert_eq!(w.permit(permit), Err(Status::ObligationAlreadyResolved));
@@ -216,7 +216,7 @@ fn each_kind_allows_exactly_its_polls() {
 }
 
 #[test]
-fn cleanup_after_a_natural_end_is_bounded_too() {
+fn cleanup_after_a_natural_end_is_bounded() {
     for (cancelled, end_of_body, polls, outcome) in [
         (false, PollEnd::Ready, 1000, Severity::Cancelled),
         (true, failed(), 50, Severity::Cancelled),
@@ -280,7 +280,7 @@ fn errors_and_panics_in_cleanup() {
 }
 
 #[test]
-fn an_unseen_cancel_leaves_the_natural_outcome() {
+fn an_unobserved_cancel_keeps_the_natural_outcome() {
     let mut w = world();
     let task = spawn(&mut w, ROOT);
     w.cancel_task(task, ask(Kind::User)).unwrap();
@@ -322,14 +322,14 @@ fn a_quota_of_two_polls_runs_two() {
     w.wake(task).unwrap();
     end(&mut w, task, PollEnd::Pending);
     begin(&mut w);
-    assert_eq!(log(&mut w), Vec::<String>::new(), "noticed once; it runs on until it looks");
+    assert_eq!(log(&mut w), Vec::<String>::new(), "reported once; it runs on until it observes it");
     assert_eq!(w.task(task).unwrap().polls_since_request, 2);
     end(&mut w, task, PollEnd::Cancelled);
     assert_eq!(w.task(task).unwrap().outcome.unwrap().severity(), Severity::Cancelled);
 }
 
 #[test]
-fn cost_is_spent_whole_or_not_at_all() {
+fn cost_is_consumed_completely_or_not_at_all() {
     let mut w = world();
     let task = spawn_with(&mut w, ROOT, Budget { cost_quota: Some(5), ..Budget::INFINITE });
     begin(&mut w);
@@ -377,13 +377,13 @@ fn a_deadline_cancels_at_its_instant() {
     assert_eq!(w.sleep(task, SleepUntil::After(ms(1))), Err(Status::Cancelled));
     assert_eq!(w.task(task).unwrap().budget.deadline, None);
     let nap = w.sleep(task, SleepUntil::After(ms(1)));
-    assert_eq!(nap, Err(Status::Cancelled), "in cleanup it must shield its waits");
+    assert_eq!(nap, Err(Status::Cancelled), "cleanup must shield its waits");
     w.shield(task).unwrap();
     assert!(w.sleep(task, SleepUntil::At(Time::ZERO)).is_ok());
 }
 
 #[test]
-fn a_checked_operation_notices_the_deadline_itself() {
+fn a_checked_operation_detects_the_deadline_itself() {
     let mut w = world();
     let deadline = Some(Time::from_millis(5));
     let task = spawn_with(&mut w, ROOT, Budget { deadline, ..Budget::INFINITE });
@@ -395,7 +395,7 @@ fn a_checked_operation_notices_the_deadline_itself() {
 }
 
 #[test]
-fn soft_stop_then_cancel_then_force() {
+fn soft_stop_then_cancel_then_abort() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     w.defer(region, 0).unwrap();
@@ -442,7 +442,7 @@ fn soft_stop_then_cancel_then_force() {
     );
     w.set_now(Time::from_millis(30));
     let finalizer = poll(&mut w, PollEnd::Pending);
-    assert_eq!(idle(&mut w), Some(Time::from_millis(50)), "the grace more");
+    assert_eq!(idle(&mut w), Some(Time::from_millis(50)), "the rest of the grace");
     assert_eq!(
         log(&mut w),
         [
@@ -547,7 +547,7 @@ fn a_scope_ends_when_its_last_child_has() {
 }
 
 #[test]
-fn watchers_are_woken_in_the_order_of_asking() {
+fn watchers_are_woken_in_registration_order() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let target = spawn(&mut w, region);
@@ -574,5 +574,5 @@ fn watchers_are_woken_in_the_order_of_asking() {
     end(&mut w, c, PollEnd::Ready);
     assert_eq!(poll(&mut w, PollEnd::Pending), b);
     w.end_region(region).unwrap();
-    assert_eq!(poll(&mut w, PollEnd::Pending), b, "the second thing it waits for");
+    assert_eq!(poll(&mut w, PollEnd::Pending), b, "the second event it waits for");
 }

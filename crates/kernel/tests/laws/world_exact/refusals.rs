@@ -1,4 +1,4 @@
-//! What is refused, in which words, leaving everything as it was.
+//! Every refusal with its status, which leaves everything unchanged.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn unknown_handles_are_stale_everywhere() {
         assert_eq!(w.sleep(NO_TASK, SleepUntil::After(ms(1))), stale());
         assert_eq!(w.join(NO_TASK, task), stale());
         assert_eq!(w.closed(NO_TASK, ROOT), stale());
-        assert_eq!(w.take_payload(task), None, "not the poll under way");
+        assert_eq!(w.take_payload(task), None, "this task is not being polled");
         assert_eq!(w.polled(task, 7, PollEnd::Ready), Err((Status::InvalidArgument, 7)));
         assert!(!w.disarm(TimerHandle { id: 9, generation: 9 }));
     });
@@ -97,7 +97,7 @@ fn a_completed_task_can_do_nothing() {
 }
 
 #[test]
-fn each_state_of_a_region_refuses_in_its_own_words() {
+fn each_state_of_a_region_has_its_refusals() {
     let mut w = world();
     let region = open(&mut w, ROOT);
     let channel = w.channel(Some(region), 2).unwrap();
@@ -129,7 +129,7 @@ fn each_state_of_a_region_refuses_in_its_own_words() {
         let finalizing = w.try_region(region, RegionState::Finalizing);
         assert_eq!(finalizing, Err(Status::IncompleteChildren));
     });
-    assert_eq!(w.try_send(channel, 1), Ok(()), "channels go on while draining");
+    assert_eq!(w.try_send(channel, 1), Ok(()), "channels remain usable while draining");
     assert_eq!(poll(&mut w, PollEnd::Ready), task);
     assert_eq!(w.region(region).unwrap().state, RegionState::Finalizing);
     unchanged(&mut w, |w| {
@@ -163,10 +163,10 @@ fn each_state_of_a_region_refuses_in_its_own_words() {
     assert_eq!((w.release_region(region), w.region(region).map(drop)), (Ok(()), stale()));
     assert_eq!((w.task(task).map(drop), w.channel_view(channel)), (stale(), stale()));
     w.end_region(ROOT).unwrap();
-    assert_eq!(w.release_region(ROOT), Err(Status::InvalidTransition), "the root's stays");
+    assert_eq!(w.release_region(ROOT), Err(Status::InvalidTransition), "the root is not released");
 }
 
-/// Refused with a note in the journal and no other trace.
+/// Asserts that the call is refused with an event in the journal and no other change.
 fn exhausted<T>(w: &mut W, what: &str, call: impl FnOnce(&mut W) -> Result<T, Status>) {
     log(w);
     let before = look(w);
@@ -178,7 +178,7 @@ fn exhausted<T>(w: &mut W, what: &str, call: impl FnOnce(&mut W) -> Result<T, St
 }
 
 #[test]
-fn each_limit_admits_exactly_its_number() {
+fn each_limit_admits_exactly_its_value() {
     let mut config = Config::default();
     config.limits.tasks = 2;
     config.limits.regions = 2;
@@ -220,7 +220,7 @@ fn each_limit_admits_exactly_its_number() {
 }
 
 #[test]
-fn a_region_admits_its_own_number_of_live_children() {
+fn a_region_limits_its_live_children() {
     let mut w = world();
     let options = RegionOptions { max_children: Some(2), ..RegionOptions::default() };
     let region = w.open_region(ROOT, options).unwrap();
@@ -258,7 +258,11 @@ fn queues_refuse_spawns_and_wakes_from_outside() {
     w.spawn(ROOT, timed, 0).unwrap();
     exhausted(&mut w, "timed_queue", |w| w.spawn(ROOT, timed, 0).map_err(|(status, _)| status));
     let polled = begin(&mut w);
-    assert_eq!((w.wake(parked), w.wake(polled)), (Ok(()), Ok(())), "a task's wakes are owed");
+    assert_eq!(
+        (w.wake(parked), w.wake(polled)),
+        (Ok(()), Ok(())),
+        "wakes by a task are not refused"
+    );
     assert_eq!(w.queued_in(Lane::Ready), 2);
     end(&mut w, polled, PollEnd::Pending);
 }
@@ -306,7 +310,7 @@ fn a_full_refusing_journal_refuses_new_work_only() {
 }
 
 #[test]
-fn sides_of_a_channel_go_once() {
+fn sides_of_a_channel_close_once() {
     let mut w = world();
     let channel = w.channel(None, 1).unwrap();
     w.clone_sender(channel).unwrap();
