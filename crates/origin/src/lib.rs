@@ -8,9 +8,9 @@
 //! known. The result depends only on the compiler, the commit and the lockfile, and not on time,
 //! location or user. Builds with the same three are identical.
 
-mod emit;
+mod build;
 
-pub use emit::emit;
+pub use build::emit;
 
 /// The value of an item that is unknown: the build is outside a repository, or the compiler does
 /// not report it.
