@@ -1,14 +1,14 @@
-//! The table of forbidden behaviour names a test for each rule on each host.
+//! Tests of `docs/FORBIDDEN.md`: it names a test for each rule on each host.
 
 use asx_conformance::{C, Host, Model, Native, corpus, expressible, parse_str};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Chapter 14 of the contract: the first and the last id of each group.
+/// The first and the last id of each group, from chapter 14 of the contract.
 const IDS: [(u32, u32); 4] = [(1, 15), (100, 104), (200, 203), (300, 304)];
 
-/// The columns of the table behind the id, the behaviour and its enforcement.
+/// The hosts of the table.
 const HOSTS: [&str; 5] = ["model", "native", "lab", "web", "C"];
 
 fn host(name: &str) -> Box<dyn Host> {
@@ -47,45 +47,50 @@ fn fault(id: &str, on: &str, test: &str) -> Option<String> {
     Some(format!("{test} is not run on {on}: {why}"))
 }
 
-/// The cells of the row of an id.
-fn row(table: &str, id: &str) -> Result<Vec<String>, String> {
+/// The cells of each row of an id. A row has three cells.
+fn rows<'a>(text: &'a str, id: &str) -> Result<Vec<[&'a str; 3]>, String> {
     let start = format!("| {id} |");
-    let mut rows = table.lines().filter(|line| line.starts_with(&start));
-    let row = rows.next().ok_or("there is no row")?;
-    let cells = row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned());
-    let cells: Vec<_> = cells.collect();
-    match (rows.next(), cells.len()) {
-        (Some(_), _) => Err("there are two rows".to_owned()),
-        (None, len) if len != 3 + HOSTS.len() => Err(format!("{len} cells")),
-        _ => Ok(cells),
-    }
+    let cells = |line: &'a str| {
+        let cells: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let count = cells.len();
+        <[&str; 3]>::try_from(cells).map_err(|_| format!("{count} cells"))
+    };
+    text.lines().filter(|line| line.starts_with(&start)).map(cells).collect()
 }
 
-/// Returns the errors of the table.
-fn faults(table: &str) -> Vec<String> {
+/// The errors of one rule: of its row, and of the rows of its tests.
+fn faults_of(id: &str, rules: &str, tests: &str) -> Result<Vec<String>, String> {
+    match rows(rules, id)?[..] {
+        [[_, behaviour, enforcement]] if !behaviour.is_empty() && !enforcement.is_empty() => {}
+        [_] => return Err("no behaviour or enforcement".to_owned()),
+        ref found => return Err(format!("{} rows of the rule", found.len())),
+    }
     let mut faults = Vec::new();
-    for number in IDS.into_iter().flat_map(|(first, last)| first..=last) {
-        let id = format!("FB-{number:03}");
-        let cells = match row(table, &id) {
-            Ok(cells) => cells,
-            Err(why) => {
-                faults.push(format!("{id}: {why}"));
-                continue;
-            }
-        };
-        if cells[1].is_empty() || cells[2].is_empty() {
-            faults.push(format!("{id}: no behaviour or enforcement"));
-        }
-        for (on, cell) in HOSTS.iter().zip(&cells[3..]) {
-            let tests: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
-            if tests.is_empty() {
-                faults.push(format!("{id}: no test on {on}"));
-            }
-            let wrong = tests.iter().filter_map(|test| fault(&id, on, test));
-            faults.extend(wrong.map(|why| format!("{id}: {why}")));
+    let mut tested = Vec::new();
+    for [_, test, on] in rows(tests, id)? {
+        let on: Vec<&str> = if on == "all" { HOSTS.to_vec() } else { on.split(", ").collect() };
+        for host in on {
+            let known = HOSTS.contains(&host).then_some(host);
+            let known = known.ok_or_else(|| format!("unknown host {host}"))?;
+            faults.extend(fault(id, known, test.trim_matches('`')));
+            tested.push(known);
         }
     }
-    faults
+    let untested = HOSTS.iter().filter(|host| !tested.contains(*host));
+    faults.extend(untested.map(|host| format!("no test on {host}")));
+    Ok(faults)
+}
+
+/// The errors of the document.
+fn faults(document: &str) -> Vec<String> {
+    let (rules, tests) = document.split_once("\n## Tests\n").expect("a section of tests");
+    let ids = IDS.into_iter().flat_map(|(first, last)| first..=last);
+    let ids = ids.map(|number| format!("FB-{number:03}"));
+    ids.flat_map(|id| {
+        let faults = faults_of(&id, rules, tests).unwrap_or_else(|why| vec![why]);
+        faults.into_iter().map(move |why| format!("{id}: {why}"))
+    })
+    .collect()
 }
 
 #[test]
@@ -95,13 +100,20 @@ fn every_forbidden_behaviour_has_an_enforcement_and_a_test_on_each_host() {
 }
 
 #[test]
-fn a_gap_in_the_table_of_forbidden_behaviour_is_found() {
+fn errors_in_the_table_of_forbidden_behaviour_are_reported() {
     let table = read("docs/FORBIDDEN.md").expect("the table");
-    let others = table.lines().filter(|line| !line.starts_with("| FB-104"));
-    let without: String = others.map(|line| format!("{line}\n")).collect();
-    assert!(faults(&without).contains(&"FB-104: there is no row".to_owned()));
+    let without = |start: &str| -> String {
+        let rest = table.lines().filter(|line| !line.starts_with(start));
+        rest.map(|line| format!("{line}\n")).collect()
+    };
+    let rules = without("| FB-104 | ");
+    assert!(faults(&rules).contains(&"FB-104: 0 rows of the rule".to_owned()));
+    let tests = without("| FB-100 | `limit-ready-queue`");
+    assert!(faults(&tests).contains(&"FB-100: no test on native".to_owned()));
     for (from, to, found) in [
-        ("`limit-ready-queue` | `limit-ready", "- | `limit-ready", "FB-100: no test on model"),
+        ("`limit-ready-queue` | all", "`limit-ready-queue` | C", "FB-100: no test on model"),
+        ("`limit-ready-queue` | all", "`limit-ready-queue` | D", "FB-100: unknown host D"),
+        ("`limit-ready-queue` | all", "`limit-ready-queue`", "FB-100: 2 cells"),
         ("`limit-ready-queue`", "`limit-tasks`", "FB-100: limit-tasks does not name the id"),
         ("`limit-ready-queue`", "`no/such.rs`", "FB-100: no/such.rs: "),
         (
@@ -115,6 +127,7 @@ fn a_gap_in_the_table_of_forbidden_behaviour_is_found() {
             "FB-014: region-lifecycle-008 is not run on native: ",
         ),
     ] {
+        assert!(table.contains(from), "{from}");
         let faults = faults(&table.replacen(from, to, 1));
         assert!(faults.iter().any(|fault| fault.starts_with(found)), "{found}: {faults:?}");
     }
