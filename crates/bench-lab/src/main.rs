@@ -35,7 +35,7 @@ usage: asx-bench-lab [--only WORKLOAD,..] [--peer PEER,..] [--reps N] [--quick]
   --reps      repetitions that count, after one to warm up (default 11, fewer where they take long)
   --quick     each workload once and small: shows that they run, not how fast
   --json      print a list of {workload, peer, median_ns, min_ns, ratio, noise}
-  --markdown  print the tables of docs/LAB.md
+  --markdown  print the tables of docs/BENCHMARKS.md
   --count     make just those runs, to be counted by another tool
 
 P.random, P.pct, P.dfs: ns a schedule; requests.random: of a program that has a network.
