@@ -120,7 +120,7 @@ impl ChannelRecord {
     /// # Errors
     /// That region takes no more obligations.
     pub fn oblige(&self, at: &'static Location<'static>) -> Result<Obligation, Status> {
-        let own = poll_context::with_current(|task| task.region.clone());
+        let own = poll_context::with_current(|task| task.region().clone());
         let region = own.or_else(|| self.scope.clone()).unwrap_or_else(|| self.home.clone());
         Obligation::of(region, at)
     }

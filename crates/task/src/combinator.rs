@@ -51,7 +51,7 @@ impl<F: Future> Future for CancelScope<F> {
 
 /// Returns a cancel of this kind that begins now, in the region of the context's task.
 pub fn cancel_now(cx: &Cx, kind: Kind) -> Cancelled {
-    cx.task().region.reason(kind).into()
+    cx.task().region().reason(kind).into()
 }
 
 /// Has a cancel of the task wake `waker` for as long as the registration lives. Without this, a

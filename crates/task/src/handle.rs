@@ -79,7 +79,7 @@ impl<T, E> Task<T, E> {
     pub fn cancel(&self, why: impl Into<Why>) -> bool {
         let why = why.into();
         let _after = footprint::operation();
-        let core = &self.joint.task().region.core;
+        let core = &self.joint.task().region().core;
         self.request_cancel(why).unwrap_or_else(|_| {
             core.cancel_refused();
             false
@@ -119,14 +119,14 @@ impl<T, E> Task<T, E> {
     /// [`cancel`](Task::cancel) within the limit of the cancel queue.
     fn request_cancel(&self, why: Why) -> Result<bool, Status> {
         let task = self.joint.task();
-        let _reserved = task.region.core.room_to_cancel(task)?;
+        let _reserved = task.core().room_to_cancel(task)?;
         Ok(self.cancel_unlimited(why))
     }
 
     /// [`cancel`](Task::cancel) for the runtime itself, which no limit refuses: see decision 081.
     pub(crate) fn cancel_unlimited(&self, why: Why) -> bool {
         let task = self.joint.task();
-        let region = &task.region;
+        let region = &task.region();
         if why.polls.is_none() && why.time.is_none() {
             return self.cancel_with(why.reason(region));
         }
@@ -144,7 +144,7 @@ impl<T, E> Task<T, E> {
     pub(crate) fn cancel_with(&self, reason: Reason) -> bool {
         let task = self.joint.task();
         let cleanup = reason.kind.cleanup();
-        task.region.cancel_task(task, &Arc::new(reason), cleanup)
+        task.region().cancel_task(task, &Arc::new(reason), cleanup)
     }
 
     /// Whether the task has ended.
@@ -320,11 +320,11 @@ impl<T, E> Task<T, E> {
                 let task = self.joint.task();
                 let reason = match self.joint.is_given() {
                     true => {
-                        let misuse = task.region.reason(Kind::ResourceUnavailable);
+                        let misuse = task.region().reason(Kind::ResourceUnavailable);
                         Arc::new(misuse.with_message(GIVEN))
                     }
                     // The scope has taken a failure as its own result.
-                    false => task.region.reason_of(task),
+                    false => task.region().reason_of(task),
                 };
                 return Poll::Ready(Err(TaskError::Cancelled(Cancelled::from(reason))));
             }

@@ -46,7 +46,7 @@ impl HostTask {
 
     /// Its region.
     pub fn region(&self) -> HostRegion {
-        HostRegion(self.0.region.clone())
+        HostRegion(self.0.region().clone())
     }
 
     /// Why it was asked to stop.
@@ -63,9 +63,9 @@ impl HostTask {
         if word.is_completed() || self.0.is_finalizer() {
             return Ok(false);
         }
-        let _reserved = self.0.region.core.room_to_cancel(&self.0)?;
-        let reason = asked(&self.0.region, kind, message);
-        Ok(self.0.region.cancel_task(&self.0, &Arc::new(reason), kind.cleanup()))
+        let _reserved = self.0.region().core.room_to_cancel(&self.0)?;
+        let reason = asked(self.0.region(), kind, message);
+        Ok(self.0.region().cancel_task(&self.0, &Arc::new(reason), kind.cleanup()))
     }
 }
 

@@ -102,7 +102,7 @@ impl Cx {
         let near = node::find(self.task(), |node| given(node)?.get(key.key()));
         let value = match near {
             Ok(Some(value)) => value,
-            _ => Locals::find(self.task().region.locals.as_ref(), key.key())?,
+            _ => Locals::find(self.task().region().locals.as_ref(), key.key())?,
         };
         value.downcast().ok()
     }
@@ -114,7 +114,7 @@ impl Cx {
             near.extend(given(node).cloned());
             None::<()>
         });
-        let around = self.task().region.locals.clone();
+        let around = self.task().region().locals.clone();
         near.into_iter()
             .rev()
             .fold(around, |outer, given| Some(Arc::new(Locals::new(given, outer))))

@@ -19,7 +19,7 @@ fn pause() {
     #[cfg(all(debug_assertions, not(loom)))]
     assert!(!crate::spinlock::count::any(), "a point under a lock, for which others would wait");
     if can_be_left() {
-        poll_context::with_current(|task| task.region.core.host.pause());
+        poll_context::with_current(|task| task.core().host.pause());
     }
 }
 

@@ -22,7 +22,7 @@ impl PermitRecord {
     /// Lists a permit that the running task has reserved at this place. Nothing lists it outside of
     /// all tasks.
     pub fn new(at: &'static Location<'static>) -> PermitRecord {
-        let region = poll_context::with_current(|task| task.region.clone());
+        let region = poll_context::with_current(|task| task.region().clone());
         let listed = region.map(|region| {
             let place = region.keep_permit(at);
             (region, place)
@@ -36,7 +36,7 @@ impl PermitRecord {
         if let Some((region, place)) = self.listed.take() {
             return region.permit_leaked(place);
         }
-        if let Some(region) = poll_context::with_current(|task| task.region.clone()) {
+        if let Some(region) = poll_context::with_current(|task| task.region().clone()) {
             region.unlisted_permit_leaked(self.at);
         }
     }

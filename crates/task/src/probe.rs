@@ -23,7 +23,7 @@ use asx_kernel::wheel::{Placement, TimerHandle};
 
 use crate::hosted::{HostRegion, HostTask};
 use crate::raw::poll_context;
-use crate::raw::{Activity, Runnable, TaskAttrs, TaskRef};
+use crate::raw::{Activity, Runnable, TaskAttrs, TaskRef, wake_task};
 use crate::region::poll;
 use crate::region::{Policy, Region};
 use crate::runtime::cx::Cx;
@@ -106,9 +106,9 @@ impl TaskProbe {
                 (false, Some(_)) => Lane::Timed,
                 (false, None) => Lane::Ready,
             };
-            self.task().region.core.room_in(lane)?;
+            self.task().region().core.room_in(lane)?;
         }
-        poll::wake(self.task());
+        wake_task(self.task());
         Ok(())
     }
 
@@ -131,10 +131,10 @@ pub fn body_ended(cx: &Cx) {
         return;
     }
     if let Some(limits) = task.limits() {
-        limits.lift(&task.region.core);
+        task.core().lift_limits(limits);
     }
     task.begin_cleaning();
-    task.region.watch_cleanup();
+    task.region().watch_cleanup();
 }
 
 /// Called by a future that is dropped by force: what it had to resolve is resolved, and its waits

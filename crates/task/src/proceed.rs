@@ -114,7 +114,7 @@ impl Cx {
     #[inline(never)]
     fn wrong_owner(&self) -> Cancelled {
         let reason =
-            self.task().region.reason(Kind::ResourceUnavailable).with_task(self.id_unseen());
+            self.task().region().reason(Kind::ResourceUnavailable).with_task(self.id_unseen());
         reason.with_message(WRONG_OWNER).into()
     }
 }

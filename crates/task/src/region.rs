@@ -17,6 +17,7 @@ mod inline_map;
 pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
+mod owner;
 mod parent;
 pub(crate) mod poll;
 mod region_pool;
@@ -653,9 +654,9 @@ impl Region {
     /// The task sees its cancel, if there is one.
     pub(crate) fn acknowledge(&self, task: &Header) -> Option<Cancelled> {
         let reason = task.acknowledge()?;
-        task.region.watch_cleanup();
+        task.region().watch_cleanup();
         if let Some(limits) = task.limits() {
-            limits.lift(&self.core);
+            self.core.lift_limits(limits);
         }
         task.span.cancel_seen(&reason);
         Some(Cancelled::from(reason))
@@ -714,7 +715,7 @@ impl Region {
         };
         self.core.host.schedule_all(entries);
         // What runs on a thread of its own is not polled for the request.
-        jobs.into_iter().for_each(|job| foreign_wakers::notify_at(&self.core, job));
+        jobs.into_iter().for_each(|job| foreign_wakers::notify_at(&self.core.panics, job));
         walk::close_all(children, regions.0, regions.1);
     }
 }
@@ -736,11 +737,11 @@ unsafe fn request(
     let first = effect == TaskEffect::Requested;
     #[cfg(not(any(loom, target_family = "wasm")))]
     if first && header.word.load().activity() == Activity::Running {
-        header.region.core.watch_running(header);
+        header.core().watch_running(header);
     }
     if moved {
         let lane = if first { header.own_lane() } else { Lane::Cancel };
-        header.region.core.host.dead_entries(lane, 1);
+        header.core().host.dead_entries(lane, 1);
     }
     // SAFETY: the request has counted a reference for it.
     let entry = enqueue.then(|| unsafe { Runnable::new(task) });

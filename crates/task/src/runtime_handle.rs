@@ -125,6 +125,6 @@ impl Cx {
     /// ```
     pub fn handle(&self) -> Handle {
         let whole = self.core().host.stops_whole();
-        Handle { region: self.task().region.top(whole) }
+        Handle { region: self.task().region().top(whole) }
     }
 }

@@ -444,7 +444,7 @@ fn close_for(cx: &Cx, region: &Arc<Region>, cancelled: &Cancelled) {
     let cleanup = cause.kind.cleanup().passed_on();
     let reason = region.reason(Kind::ParentCancelled).caused_by(cause, region.core.chain);
     // The time that was stated with the cancel of the task.
-    match cx.task().region.time_for(cx.task().id()) {
+    match cx.task().region().time_for(cx.task().id()) {
         None => region.close(Arc::new(reason), cleanup),
         time => region.close_within(Arc::new(reason), cleanup, None, time),
     }

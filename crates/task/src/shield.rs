@@ -97,7 +97,7 @@ impl<F: Future> Future for Shield<'_, F> {
             let task = this.cx.task();
             this.cx.core().shield_overrun(task);
             if task.word.load().state().in_cancel_lane() {
-                task.region.shield_is_open(task);
+                task.region().shield_is_open(task);
             }
             // What waits inside with wakers of its own is to look, too.
             foreign_wakers::notify_current();
@@ -126,7 +126,7 @@ fn is_over<'a>(
     // What still counts then is the time that was stated with the cancel.
     let stated = || {
         let of_all = cx.with_region(|region| region.has_stated_time());
-        of_all || task.region.time_for(task.id()).is_some()
+        of_all || task.region().time_for(task.id()).is_some()
     };
     now && !stated()
 }

@@ -15,10 +15,10 @@ use crate::footprint;
 use crate::handle::Task;
 use crate::raw::limits::Limits;
 use crate::raw::outcome::{Cancelled, TaskError};
+use crate::raw::owner::OwnerRef;
 use crate::raw::{BLOCKING, Blueprint, FREE, JoinInner, Runnable, Span, TaskAttrs, UninitTask};
 use crate::region::Region;
 use crate::region::poll;
-use crate::region::region_ref::RegionRef;
 
 /// How a task is to be.
 #[derive(Debug)]
@@ -109,7 +109,8 @@ fn blueprint(
     let id = region.core.next_task();
     let span = Span::of_task(&region.span, &region.core.panics, id, attrs.as_deref());
     let mark = region.core.mark();
-    Blueprint { region: RegionRef::of(region), id, pin, attrs, at, span, mark }
+    let registry = region.core.registry.clone();
+    Blueprint { owner: OwnerRef::of(region), id, pin, attrs, at, span, mark, registry }
 }
 
 /// With a task's effective priority, and its limits if it has any.
@@ -184,10 +185,10 @@ where
     let entry = match adopted {
         Ok(()) if !panicked => {
             if let Some(limits) = entry.header().limits() {
-                limits.watch(&region.core, || task.to_ref());
+                region.core.watch_deadline(limits, || task.to_ref());
                 // It may have been cancelled, and even have ended, since it was taken in.
                 if task.is_finished() {
-                    limits.forget(&region.core);
+                    region.core.forget_deadline(limits);
                 }
             }
             Ok(Some(entry))

@@ -124,7 +124,7 @@ impl Cx {
     fn cancel_self(&self, reason: &Reason) {
         let task = self.task();
         let cleanup = reason.kind.cleanup();
-        task.region.cancel_task(task, &Arc::new(reason.clone()), cleanup);
+        task.region().cancel_task(task, &Arc::new(reason.clone()), cleanup);
         let _ = self.checkpoint();
     }
 }

@@ -63,9 +63,6 @@ const MOST_MODULES: usize = 4;
 /// descendants.
 const MOST_FILES: usize = 8;
 
-/// Crates with a larger cycle of files. The numbers may only go down.
-const LARGER_CYCLES: &[(&str, usize)] = &[("crates/task/src/lib.rs", 18)];
-
 /// Crates depend only on what is listed, and everything listed is needed.
 pub(super) fn crates(tree: &Tree, findings: &mut Findings) {
     for file in &tree.files {
@@ -141,19 +138,12 @@ pub(super) fn cycles(tree: &Tree, findings: &mut Findings) {
             findings.add(root, 1, what);
         }
         let files = imports.between_files().cycles();
-        let largest = files.first().map_or(0, Vec::len);
-        let known = LARGER_CYCLES.iter().find(|(crate_root, _)| *crate_root == root.path);
-        let allowed = known.map_or(MOST_FILES, |(_, count)| *count);
-        if largest > allowed {
+        if let Some(largest) = files.first().filter(|largest| largest.len() > MOST_FILES) {
             let names: Vec<&str> =
-                files[0].iter().filter_map(|file| file.strip_prefix(folder)).collect();
+                largest.iter().filter_map(|file| file.strip_prefix(folder)).collect();
             let names = names.join(", ");
-            let what = format!("{largest} files import each other, {allowed} may: {names}");
-            findings.add(root, 1, what);
-        }
-        if known.is_some() && largest < allowed {
-            let what =
-                format!("the largest import cycle has {largest} files now: update the table");
+            let count = largest.len();
+            let what = format!("{count} files import each other, {MOST_FILES} may: {names}");
             findings.add(root, 1, what);
         }
     }

@@ -134,7 +134,7 @@ impl Core {
     #[cfg(not(target_family = "wasm"))]
     pub(in crate::core) fn note_unheeded(&self, task: &TaskRef, unheeded: Unheeded) {
         self.report_unheeded(task, &unheeded);
-        task.span.unheeded(unheeded.polls, unheeded.inside);
+        task.span.unheeded(unheeded.polls, unheeded.inside, unheeded.at);
         self.latency.first().get_or_insert(unheeded);
     }
 }

@@ -95,7 +95,7 @@ impl Core {
     pub(crate) fn watch_poll(&self, task: &Header) {
         let Some(limit) = self.long_polls.limit else { return };
         let since = self.host.now();
-        let entry = Watched { task: task.id(), region: Arc::downgrade(&task.region), since };
+        let entry = Watched { task: task.id(), region: Arc::downgrade(task.region()), since };
         let is_first = {
             let mut list = self.long_polls.lock();
             match list.polls.iter_mut().find(|other| other.task == entry.task) {

@@ -29,8 +29,9 @@ use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
 use crate::prim::{Mutex, lock_unseen};
-use crate::raw::audit::{Registry, Seal};
+use crate::raw::audit::{End, Owner, Registry, Seal};
 use crate::raw::contain_panic::{self, PanicCounter};
+use crate::raw::limits::Limits as TaskLimits;
 use crate::raw::{Runnable, TaskRef};
 use crate::region::grace::GraceAlarm;
 use crate::region::{InlineMap, Region};
@@ -276,7 +277,7 @@ pub(crate) enum Alarm {
 impl Alarm {
     fn ring(self) {
         match self {
-            Alarm::Deadline(task) => task.region.exhausted(&task, Exhausted::Deadline),
+            Alarm::Deadline(task) => task.region().exhausted(&task, Exhausted::Deadline),
             Alarm::Grace(alarm) => alarm.ring(),
             Alarm::Wake(waker) => contain_panic::wake(waker),
         }
@@ -289,6 +290,30 @@ impl Alarm {
             Alarm::Deadline(_) => false,
             Alarm::Grace(alarm) => alarm.enforces(),
             Alarm::Wake(_) => true,
+        }
+    }
+}
+
+/// Alarms for the deadlines of tasks.
+impl Core {
+    /// Cancels the task when its deadline comes.
+    pub(crate) fn watch_deadline(&self, limits: &TaskLimits, task: impl FnOnce() -> TaskRef) {
+        if let Some(deadline) = limits.deadline() {
+            let alarm = TimerToken::alarm(Alarm::Deadline(task().given_to(Owner::Alarm)));
+            limits.set_alarm(self.alarms.register(&*self.host, deadline, alarm).ok());
+        }
+    }
+
+    /// Lifts the limits of a task that has observed its cancel.
+    pub(crate) fn lift_limits(&self, limits: &TaskLimits) {
+        limits.lift();
+        self.forget_deadline(limits);
+    }
+
+    /// Cancels the alarm for a deadline that no longer counts.
+    pub(crate) fn forget_deadline(&self, limits: &TaskLimits) {
+        if let Some(alarm) = limits.take_alarm() {
+            drop(self.alarms.cancel(alarm));
         }
     }
 }
@@ -412,6 +437,12 @@ impl Core {
         self.coarse.set(now);
     }
 
+    /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
+    #[doc(hidden)]
+    pub fn audit_end(&self) -> End {
+        End(self.registry.clone())
+    }
+
     /// The worker the calling thread is, if it is one.
     pub fn here(&self) -> Option<u16> {
         self.host.here()
@@ -455,7 +486,7 @@ impl Core {
             other => rest.extend(other),
         });
         for (_, task) in deadlines {
-            task.region.exhausted(&task, Exhausted::Deadline);
+            task.region().exhausted(&task, Exhausted::Deadline);
         }
         rest.into_iter().for_each(Alarm::ring);
     }
@@ -620,7 +651,7 @@ impl Core {
     /// A task used up its cleanup allowance, after so many polls.
     pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
         // Where the time was over first, that was reported then.
-        if !task.region.is_reported(task.id()) {
+        if !task.region().is_reported(task.id()) {
             self.count_overrun(task);
         }
         task.tell(EventKind::CleanupOverrun { polls });

@@ -8,11 +8,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use asx_kernel::cancel::{Cleanup, Combined, Kind, Phase, Reason};
+use asx_kernel::cancel::{Cleanup, Combined, Phase, Reason};
 use asx_kernel::journal::{EventKind, Subject};
 use asx_kernel::outcome::Severity;
 use asx_kernel::task::{TaskEffect, TaskState};
 
+use super::owner::TaskOwner;
 use super::word::{CancelRequest, Requested};
 use super::{Activity, Header, Runnable};
 use crate::footprint::{Object, Part};
@@ -58,11 +59,11 @@ impl Header {
         &self,
         f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
     ) -> R {
-        let core = &self.region.core;
-        core.see_mark(self.word.lock_cancel().mark());
+        let owner = &self.owner;
+        owner.see_mark(self.word.lock_cancel().mark());
         // SAFETY: rule 4: the bit is set by this thread.
         let answer = unsafe { self.with_locked_cancel(f) };
-        self.word.sign(core.mark_of_seen());
+        self.word.sign(owner.mark_of_seen());
         self.word.unlock_cancel();
         answer
     }
@@ -122,10 +123,10 @@ impl Header {
                 self.combine(reason, allowance, new, cleanup)
             })
         };
-        if !self.region.core.recording() {
+        if !self.owner.recording() {
             return self.word.request_cancel(CancelRequest { moves, unlock: true });
         }
-        self.region.core.see_mark(mark);
+        self.owner.see_mark(mark);
         let requested = self.word.request_cancel(CancelRequest { moves, unlock: false });
         if let Requested::Live { effect, .. } = requested {
             // SAFETY: as above.
@@ -135,7 +136,7 @@ impl Header {
                 });
             }
         }
-        self.word.sign(self.region.core.mark_of_seen());
+        self.word.sign(self.owner.mark_of_seen());
         self.word.unlock_cancel();
         requested
     }
@@ -172,8 +173,7 @@ impl Header {
     /// The body has ended by itself, and cleanup comes next: it is bounded too.
     pub(crate) fn begin_cleaning(&self) {
         self.with_cancel(|reason, allowance| {
-            let user = self.region.allowed(Kind::User.cleanup()).polls;
-            let user = u16::try_from(user).unwrap_or(u16::MAX);
+            let user = u16::try_from(self.owner.cleanup_polls()).unwrap_or(u16::MAX);
             allowance.natural = if reason.is_some() { allowance.polls } else { user };
         });
         self.word.begin_cleaning();
@@ -205,7 +205,7 @@ impl Header {
 
     fn consume(&self, of: fn(&mut Allowance) -> &mut u16) -> bool {
         let take = |timed| self.with_cancel(|_, allowance| allowance.take_poll(of, timed));
-        let timed = || self.region.has_stated_time() || self.region.allows_any_polls(self.id());
+        let timed = || self.owner.is_cleanup_timed(self.id());
         take(false) || (timed() && take(true))
     }
 
@@ -216,7 +216,7 @@ impl Header {
 
     /// The task sees the request: why; `None` if there is none to see.
     pub(crate) fn acknowledge(&self) -> Option<Arc<Reason>> {
-        if self.region.core.recording() {
+        if self.owner.recording() {
             return self.acknowledge_on_record();
         }
         self.word.acknowledge_and_lock()?;
@@ -258,7 +258,7 @@ impl Header {
     }
 
     fn cancelled_body_ended(&self, severity: Severity) {
-        if !self.region.core.recording() {
+        if !self.owner.recording() {
             self.word.body_ended();
             return;
         }
@@ -276,17 +276,17 @@ impl Header {
 
     #[inline]
     pub(crate) fn ids(&self) -> (u64, u64) {
-        (self.id(), self.region.id)
+        (self.id(), self.owner.id())
     }
 
     pub(crate) fn subject(&self) -> Subject {
-        Subject { task: Some(self.id()), region: Some(self.region.id), ..Subject::default() }
+        Subject { task: Some(self.id()), region: Some(self.owner.id()), ..Subject::default() }
     }
 
     /// Records something about the task after what was recorded of its state, if `holds` of that.
     #[inline]
     pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
-        if self.region.core.recording() {
+        if self.owner.recording() {
             self.with_cancel_on_record(|_, _| {
                 holds(self.word.load().state()).then(|| self.note(kind))
             });
@@ -301,7 +301,7 @@ impl Header {
 
     /// Records something about the task, under the bit.
     pub(super) fn note(&self, kind: EventKind) {
-        self.region.core.note(self.subject(), kind);
+        self.owner.note(self.subject(), kind);
     }
 
     /// That the state is another than before, if it is.
@@ -322,7 +322,7 @@ impl Header {
         reason: &Option<Arc<Reason>>,
         allowance: &Allowance,
     ) {
-        if self.region.core.recording() {
+        if self.owner.recording() {
             self.note_moved(from);
             let phase = self.word.load().state().phase().unwrap_or(Phase::Completed);
             let strengthened = effect != TaskEffect::Requested;

@@ -171,6 +171,7 @@ mod imp {
 
     use super::PanicCounter;
     use crate::raw::outcome::{Panic, message_of};
+    use crate::raw::owner::TaskOwner;
     use crate::raw::{poll_context, span};
 
     thread_local! {
@@ -263,7 +264,7 @@ mod imp {
         match INSIDE.get() {
             Some(before) => INSIDE.set(Some(before + panics)),
             None => {
-                poll_context::with_current(|task| task.region.core.panics.add(panics));
+                poll_context::with_current(|task| task.owner().panics().add(panics));
             }
         }
     }

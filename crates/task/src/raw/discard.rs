@@ -1,21 +1,22 @@
 //! What goes with a cell: the result nobody took, and the waker of who awaited the task.
 
+use super::owner::TaskOwner;
 use super::stage::{Holds, Slot, Stage};
 use super::{Cell, Header};
 
 impl<F, T, E> Drop for Cell<F, T, E> {
     fn drop(&mut self) {
-        let Header { holds, joiner, region, .. } = &mut self.header;
+        let Header { holds, joiner, owner, .. } = &mut self.header;
         let holds = holds.get_mut();
         if *holds != Holds::Nothing {
             let clear = |slot: *mut Slot<F, T, E>| {
                 // SAFETY: rule 2, the last reference.
                 Stage { holds, slot: unsafe { &mut *slot } }.clear();
             };
-            region.core.drop_result(|| self.slot.with_mut(clear));
+            owner.drop_result(|| self.slot.with_mut(clear));
         }
         // SAFETY: rule 3, the last reference.
         let joiner = joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
-        joiner.discard(&region.core);
+        joiner.discard(owner.panics());
     }
 }

@@ -23,9 +23,9 @@ use std::fmt;
 use std::ptr;
 use std::task::Waker;
 
-use crate::core::Core;
-use crate::raw::contain_panic;
+use crate::raw::contain_panic::{self, PanicCounter};
 use crate::raw::is_child_waker;
+use crate::raw::owner::TaskOwner;
 use crate::raw::poll_context;
 use crate::raw::{Header, TaskRef, task_of};
 use crate::spinlock::SpinLock;
@@ -347,13 +347,13 @@ fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
 #[inline]
 pub(crate) fn notify(task: &TaskRef) {
     if task.word.load().has_foreign() {
-        notify_at(&task.region.core, address(task));
+        notify_at(task.owner().panics(), address(task));
     }
 }
 
 /// The same, where only the address of the task is known.
-pub(crate) fn notify_at(core: &Core, address: usize) {
-    wake(core, address, false);
+pub(crate) fn notify_at(panics: &PanicCounter, address: usize) {
+    wake(panics, address, false);
 }
 
 /// A part of the task that is polled here was asked to stop: wakes all it left here.
@@ -361,16 +361,16 @@ pub(crate) fn notify_at(core: &Core, address: usize) {
 pub(crate) fn notify_current() {
     poll_context::with_current(|task| {
         if task.word.load().has_foreign() {
-            wake(&task.region.core, address(task), true);
+            wake(task.owner().panics(), address(task), true);
         }
     });
 }
 
 #[cold]
 #[inline(never)]
-fn wake(core: &Core, address: usize, all: bool) {
+fn wake(panics: &PanicCounter, address: usize, all: bool) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, all));
-    wakers.into_iter().for_each(|waker| core.wake(waker));
+    wakers.into_iter().for_each(|waker| panics.wake(waker));
 }
 
 /// The task is gone: an operation that was forgotten may have left wakers here, which are dropped.
@@ -378,15 +378,15 @@ fn wake(core: &Core, address: usize, all: bool) {
 #[inline]
 pub(crate) fn abandon(task: &Header) {
     if task.word.load().has_foreign() {
-        abandon_there(&task.region.core, ptr::from_ref(task).addr());
+        abandon_there(task.owner().panics(), ptr::from_ref(task).addr());
     }
 }
 
 #[cold]
 #[inline(never)]
-fn abandon_there(core: &Core, address: usize) {
+fn abandon_there(panics: &PanicCounter, address: usize) {
     let wakers = with_shard(shard_of(address), |shard| shard.take_each(address, true));
-    wakers.into_iter().for_each(|waker| core.drop_waker(Some(waker)));
+    wakers.into_iter().for_each(|waker| panics.drop_waker(Some(waker)));
 }
 
 /// By which tasks are told apart: an operation borrows a context, which keeps its task, unless the
@@ -546,8 +546,8 @@ mod tests {
         let (cx, cancel) = Cx::loose();
         let ((count, waker), mut registration) = (counting(), Registration::NONE);
         registration.wait(cx.task(), &waker);
-        wake(cx.core(), address(cx.task()), true);
-        wake(cx.core(), address(cx.task()), true);
+        wake(&cx.core().panics, address(cx.task()), true);
+        wake(&cx.core().panics, address(cx.task()), true);
         assert_eq!(count.wakes(), 1, "its waker is gone");
         registration.wait(cx.task(), &waker);
         cancel(testing::reason());

@@ -6,8 +6,9 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 use std::task::Waker;
 
+use super::contain_panic::PanicCounter;
+use super::owner::TaskOwner;
 use super::{Header, TaskRef, is_task_waker, memory, task_of};
-use crate::core::Core;
 use crate::footprint::{Object, Part};
 use crate::raw::audit::Owner;
 use crate::raw::foreign_wakers::Registration;
@@ -79,13 +80,13 @@ impl<T, E> JoinInner<T, E> {
         // the completer looks at the waker only if it finds `WAKER` set.
         let old = self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         let registered = word.give_waker();
-        old.discard(&self.task.region.core);
+        old.discard(self.task.owner.panics());
         if !registered {
             // Nobody will take it, and it would keep who waits for as long as this cell is kept.
             // SAFETY: rule 3: the task completed while `WAKER` was clear.
             let joiner =
                 self.task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
-            joiner.discard(&self.task.region.core);
+            joiner.discard(self.task.owner.panics());
         }
         registered
     }
@@ -110,7 +111,7 @@ impl<T, E> Drop for JoinInner<T, E> {
         if task.word.take_waker() {
             // SAFETY: rule 3: `WAKER` was set and is clear now, so that nobody else looks at it.
             let joiner = task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
-            joiner.discard(&task.region.core);
+            joiner.discard(task.owner.panics());
         }
         task.books.strike(&task.word, Owner::Handle);
         let parted = task.word.drop_handle_with(true);
@@ -120,7 +121,7 @@ impl<T, E> Drop for JoinInner<T, E> {
         if parted.claimed {
             // A panic here would drop the reference once more.
             // SAFETY: rule 2, claimed just now.
-            task.region.core.drop_result(|| unsafe { task.discard() });
+            task.owner.drop_result(|| unsafe { task.discard() });
         }
         if parted.gone {
             task.forget();
@@ -199,13 +200,13 @@ impl JoinWaker {
         }
     }
 
-    pub(super) fn wake(self, core: &Core) {
+    pub(super) fn wake(self, panics: &PanicCounter) {
         match ManuallyDrop::new(self).kind() {
             Some(Kind::Task(task)) => {
                 task.wakers.fewer();
                 ManuallyDrop::into_inner(task).wake();
             }
-            Some(Kind::Other(waker)) => core.wake(owned(waker)),
+            Some(Kind::Other(waker)) => panics.wake(owned(waker)),
             None => {}
         }
     }
@@ -214,9 +215,9 @@ impl JoinWaker {
 impl JoinWaker {
     /// Drops who is there; a panic in that is counted there.
     #[inline]
-    pub(super) fn discard(self, core: &Core) {
+    pub(super) fn discard(self, panics: &PanicCounter) {
         if self.0.is_some_and(|word| word.addr().get() & BOXED != 0) {
-            core.discard(self);
+            panics.discard(self);
         }
     }
 }

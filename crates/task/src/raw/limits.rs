@@ -1,4 +1,4 @@
-//! What is left of a task's budget, and the alarm for its deadline.
+//! The remaining budget of a task, and the handle of the alarm for its deadline.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,11 +7,7 @@ use asx_kernel::budget::{Budget, Exhausted, Noticed};
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::core::timer_token::TimerToken;
-use crate::core::{Alarm, Core};
 use crate::prim::{Mutex, lock_unseen};
-use crate::raw::TaskRef;
-use crate::raw::audit::Owner;
 
 /// A finite budget: the kernel's, counted down.
 #[derive(Debug)]
@@ -82,29 +78,21 @@ impl Limits {
         left.budget.consume_cost(cost).inspect_err(|exhausted| left.noticed.insert(*exhausted))
     }
 
-    /// Has the task cancelled when its deadline comes.
-    pub(crate) fn watch(&self, core: &Core, task: impl FnOnce() -> TaskRef) {
-        if let Some(deadline) = self.deadline() {
-            let alarm = TimerToken::alarm(Alarm::Deadline(task().given_to(Owner::Alarm)));
-            let alarm = core.alarms.register(&*core.host, deadline, alarm);
-            lock_unseen(&self.left).alarm = alarm.ok();
-        }
+    /// Sets the alarm that rings at the deadline.
+    pub(crate) fn set_alarm(&self, alarm: Option<TimerHandle>) {
+        lock_unseen(&self.left).alarm = alarm;
     }
 
-    /// An allowance for cleanup takes the place of the budget; the priority stays.
-    pub(crate) fn lift(&self, core: &Core) {
+    /// Takes the alarm of the deadline, for the caller to cancel.
+    pub(crate) fn take_alarm(&self) -> Option<TimerHandle> {
+        lock_unseen(&self.left).alarm.take()
+    }
+
+    /// Replaces the budget by an infinite one of the same priority: an allowance for cleanup
+    /// bounds the task from now on. The caller cancels the alarm.
+    pub(crate) fn lift(&self) {
         let mut left = lock_unseen(&self.left);
         self.lifted.store(true, Relaxed);
         left.budget = Budget { priority: left.budget.priority, ..Budget::INFINITE };
-        drop(left);
-        self.forget(core);
-    }
-
-    /// The task is over.
-    pub(crate) fn forget(&self, core: &Core) {
-        let alarm = lock_unseen(&self.left).alarm.take();
-        if let Some(alarm) = alarm {
-            drop(core.alarms.cancel(alarm));
-        }
     }
 }

@@ -60,6 +60,7 @@ pub(crate) mod limits;
 pub(crate) mod lock_holder;
 mod memory;
 pub(crate) mod outcome;
+pub(crate) mod owner;
 pub(crate) mod poll_context;
 mod runnable;
 pub(crate) mod span;
@@ -88,10 +89,9 @@ use asx_kernel::time::Time;
 
 pub(crate) use crate::dump::Activity;
 use crate::prim::UnsafeCell;
-use crate::region::region_ref::RegionRef;
 use crate::wait::Wait;
 use crate::wait_list::Wakers;
-use audit::{Books, Owner, Tag};
+use audit::{Books, Owner, Registry, Tag};
 use cancel::Allowance;
 pub(crate) use child_waker::is_child_waker;
 pub use child_waker::mark_child_waker;
@@ -99,7 +99,9 @@ use join::JoinWaker;
 pub(crate) use join::{JoinInner, claim_error};
 use limits::Limits;
 use outcome::{Cancelled, Outcome, Panic, TaskError};
+use owner::{OwnerRef, TaskOwner};
 pub(crate) use runnable::End;
+pub(crate) use runnable::wake_task;
 pub use runnable::{Begun, RunContext, Runnable};
 pub(crate) use span::Span;
 use stage::{Holds, Slot, Stage};
@@ -124,7 +126,7 @@ pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 pub(crate) struct Header {
     pub(crate) word: Word,
     vtable: &'static Vtable,
-    pub(crate) region: RegionRef,
+    owner: OwnerRef,
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
@@ -205,7 +207,7 @@ struct Cell<F, T, E> {
 
 /// How a cell is made.
 pub(crate) struct Blueprint {
-    pub(crate) region: RegionRef,
+    pub(crate) owner: OwnerRef,
     pub(crate) id: u64,
     pub(crate) pin: u16,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
@@ -213,6 +215,9 @@ pub(crate) struct Blueprint {
     pub(crate) at: Option<&'static Location<'static>>,
     /// The span of the task.
     pub(crate) span: Span,
+    /// The list of live tasks of the runtime.
+    #[cfg_attr(not(asx_audit), allow(dead_code, reason = "read by the audit only"))]
+    pub(crate) registry: Registry,
     /// The [mark](asx_journal::Recorder::mark) of the spawning thread; 0 if nothing is recorded.
     pub(crate) mark: u16,
 }
@@ -247,7 +252,7 @@ where
                 #[cfg(not(target_family = "wasm"))]
                 body: std::any::type_name::<F>,
             },
-            region: plan.region,
+            owner: plan.owner,
             links: std::cell::UnsafeCell::default(),
             reason: UnsafeCell::new(None),
             cleanup: UnsafeCell::new(Allowance::default()),
@@ -453,7 +458,13 @@ impl Header {
     pub(crate) unsafe fn wake_joiner(&self) {
         // SAFETY: the caller's promise.
         let joiner = self.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
-        joiner.wake(&self.region.core);
+        joiner.wake(self.owner.panics());
+    }
+
+    /// The owner of the task.
+    #[inline(always)]
+    pub(crate) fn owner(&self) -> &OwnerRef {
+        &self.owner
     }
 
     /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.
@@ -506,7 +517,7 @@ impl Header {
     /// Notes what the task is about to wait for, and where.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
-        let now = self.region.core.coarse.get();
+        let now = self.owner.coarse_time();
         self.wait.store(WaitWord::waits(on, at, now).0, Relaxed);
     }
 
@@ -663,7 +674,7 @@ impl TaskRef {
     #[inline]
     pub(crate) fn wake(self) {
         // The reference goes last: it keeps the host (rule 13).
-        crate::region::poll::wake(&self);
+        wake_task(&self);
     }
 
     /// Forgets a reference that the count has no more.

@@ -11,18 +11,14 @@
 //!    The lab starts another poll in the middle of one ([`leave_poll`]), on another stack, and
 //!    restores the pointer before the first one continues ([`return_to_poll`]): for the closure
 //!    nothing has changed.
-//! 3. The `region_refs` of a poll are counted in `ref_region`. If there are none, that region may
-//!    be freed, and is only compared.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 
-use crate::raw::audit::{Owner, RegionRefOwner};
+use crate::raw::audit::Owner;
+use crate::raw::owner::OwnerReserve;
 use crate::raw::{Header, TaskRef};
-use crate::region::Region;
-use crate::region::region_ref;
 
 /// A poll of a task, on the stack of who polls it.
 pub(crate) struct PollContext {
@@ -42,16 +38,9 @@ pub(crate) struct PollContext {
     /// The operation that noted last in this poll what it waits for, by its address; 0: none, or it
     /// was dropped since.
     waits: Cell<usize>,
-    /// The region that spawns and ends of tasks were last seen in, and counted references to it
-    /// that nobody has.
-    ref_region: Cell<*const Region>,
-    region_refs: Cell<u32>,
-    /// How many references were counted at once last.
-    batch: Cell<u32>,
+    /// References to the region in which the poll last created or ended a task.
+    pub(crate) owner_reserve: OwnerReserve,
 }
-
-/// References that are counted at once, at most.
-const BATCH: u32 = 1 << 10;
 
 #[cfg(not(loom))]
 thread_local! {
@@ -70,7 +59,7 @@ impl Drop for Restore<'_> {
     #[inline]
     fn drop(&mut self) {
         CURRENT.with(|current| current.set(self.0));
-        self.1.release_region_refs();
+        self.1.owner_reserve.release();
     }
 }
 
@@ -82,9 +71,6 @@ impl PollContext {
         let left = Cell::new(operations);
         let reserve = Cell::new(reserve);
         let scope = Cell::new(ptr::null());
-        let ref_region = Cell::new(ptr::null());
-        let region_refs = Cell::new(0);
-        let batch = Cell::new(0);
         let woken = Cell::new(false);
         let waits = Cell::new(0);
         #[cfg(not(target_family = "wasm"))]
@@ -98,9 +84,7 @@ impl PollContext {
             #[cfg(not(target_family = "wasm"))]
             is_asked,
             waits,
-            ref_region,
-            region_refs,
-            batch,
+            owner_reserve: OwnerReserve::new(),
         }
     }
 
@@ -134,32 +118,6 @@ impl PollContext {
         self.task.span.within(f)
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn release_region_refs(&self) {
-        let region_refs = self.region_refs.take();
-        if region_refs > 0 {
-            // SAFETY: rule 3.
-            unsafe {
-                region_ref::remove(self.ref_region.get(), RegionRefOwner::Reserve, region_refs)
-            };
-        }
-    }
-
-    /// Turns to another region, without references to it. To release the last reference to the one
-    /// before may drop that region, and with it values of the user's, whose code may get here
-    /// again: so this poll's books are done before, and may say something else afterwards.
-    #[cold]
-    fn move_to(&self, region: *const Region) {
-        let left = self.ref_region.replace(region);
-        let region_refs = self.region_refs.take();
-        self.batch.set(0);
-        if region_refs > 0 {
-            // SAFETY: rule 3.
-            unsafe { region_ref::remove(left, RegionRefOwner::Reserve, region_refs) };
-        }
-    }
-
     /// [`run`](PollContext::run) with any number of operations.
     pub(crate) fn run_freely<R>(&self, f: impl FnOnce() -> R) -> R {
         self.free();
@@ -174,7 +132,7 @@ impl PollContext {
 
 /// Runs `f` on the poll that this thread is at, if it is.
 #[inline]
-fn with_poll<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
+pub(crate) fn with_poll<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
     #[cfg(not(loom))]
     let current = CURRENT.get();
     // Loom ends what a thread holds after its locals.
@@ -297,57 +255,6 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
     with_poll(put).unwrap_or(false)
 }
 
-/// Takes a reference to this region from what the poll of this thread has in reserve, if there is
-/// a poll: the caller then has it.
-#[inline]
-pub(crate) fn take_region_ref(region: &Arc<Region>) -> bool {
-    let take = |turn: &PollContext| {
-        while turn.ref_region.get() != Arc::as_ptr(region) {
-            turn.move_to(Arc::as_ptr(region));
-        }
-        let left = match turn.region_refs.get() {
-            0 => {
-                // Most polls spawn once or not at all; those that go on get more at a time.
-                let batch = (turn.batch.get() * 2).clamp(1, BATCH);
-                turn.batch.set(batch);
-                region_ref::add(region, RegionRefOwner::Reserve, batch);
-                batch
-            }
-            left => left,
-        };
-        turn.region_refs.set(left - 1);
-    };
-    with_poll(take).is_some()
-}
-
-/// Gives back what references to this region the poll of this thread has in reserve.
-#[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
-#[inline]
-pub(crate) fn leave_region(region: &Arc<Region>) {
-    with_poll(|turn| {
-        if turn.ref_region.get() == Arc::as_ptr(region) {
-            turn.release_region_refs();
-        }
-    });
-}
-
-/// Puts a reference to this region into the reserve of this thread's poll, if there is one and it
-/// has none to another: the caller no longer has it then.
-#[inline]
-pub(crate) fn return_region_ref(region: *const Region) -> bool {
-    let put = |turn: &PollContext| {
-        let ref_region = turn.ref_region.get();
-        let left = turn.region_refs.get();
-        let fits = left < u32::MAX && (left == 0 || ref_region == region);
-        if fits {
-            turn.ref_region.set(region);
-            turn.region_refs.set(left + 1);
-        }
-        fits
-    };
-    with_poll(put).unwrap_or(false)
-}
-
 /// A poll that was left in the middle.
 #[cfg(feature = "lab")]
 #[derive(Debug)]
@@ -408,7 +315,7 @@ pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() 
     let turn = PollContext::new(ManuallyDrop::new(task.clone()), operations, 0);
     let answer = turn.run(f);
     if turn.is_woken() {
-        crate::region::poll::wake(&turn.task);
+        crate::raw::wake_task(&turn.task);
     }
     drop(ManuallyDrop::into_inner(turn.task));
     answer

@@ -195,11 +195,16 @@ mod on {
             });
         }
 
-        pub(crate) fn unheeded(&self, polls: u32, inside: Option<Duration>) {
+        pub(crate) fn unheeded(
+            &self,
+            polls: u32,
+            inside: Option<Duration>,
+            at: Option<&'static Location<'static>>,
+        ) {
             self.tell(|| match inside {
                 None => warn!(target: "asx", parent: self.id(), polls, "cancel unheeded"),
                 Some(inside) => {
-                    let at = unheeded.at.map(tracing::field::display);
+                    let at = at.map(tracing::field::display);
                     warn!(
                         target: "asx", parent: self.id(), ?inside, at,
                         "cancel unheeded in one poll"
@@ -291,7 +296,8 @@ mod off {
         #[inline(always)] pub(crate) fn verdict(&self, _: &Verdict) {}
         #[inline(always)] pub(crate) fn overrun(&self, _: u64) {}
         #[cfg(not(target_family = "wasm"))]
-        #[inline(always)] pub(crate) fn unheeded(&self, _: u32, _: Option<Duration>) {}
+        #[inline(always)]
+        pub(crate) fn unheeded(&self, _: u32, _: Option<Duration>, _: Option<At>) {}
         #[cfg(not(target_family = "wasm"))]
         #[inline(always)] pub(crate) fn unheeded_timeout(&self, _: At) {}
         #[cfg(not(target_family = "wasm"))]

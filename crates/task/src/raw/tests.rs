@@ -5,7 +5,6 @@ use crate::Cx;
 use crate::core::{Core, Settings};
 use crate::operation::Operation;
 use crate::raw::contain_panic;
-use crate::region::poll;
 use crate::spawn::{Plan, make};
 use crate::test_util::{Timeless, keep_task, loose_region, scheduled};
 use asx_kernel::budget::Budget;
@@ -56,7 +55,7 @@ fn plain_means_the_ready_lane_at_the_usual_priority() {
         let word = &entry.header().word;
         assert!(word.begin_unsigned(true, false).is_some());
         check(TaskState::Running);
-        assert!(handle.cancel_with(entry.header().region.reason(kind)));
+        assert!(handle.cancel_with(entry.header().region().reason(kind)));
         check(TaskState::CancelRequested);
         assert!(word.acknowledge().is_some());
         check(TaskState::Cancelling);
@@ -156,7 +155,7 @@ fn a_task_that_wakes_itself_has_one_entry_after_the_poll() {
         let task_ref = task.to_ref();
         let is_scheduled = times > 0;
         assert_eq!(task_ref.word.load().is(SCHEDULED), is_scheduled);
-        poll::wake(&task_ref);
+        wake_task(&task_ref);
         let entry = scheduled(&task_ref).expect("one entry");
         assert!(scheduled(&task_ref).is_none(), "and no other");
         assert!(entry.run() && task.is_finished());

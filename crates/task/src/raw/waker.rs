@@ -4,6 +4,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
+use super::runnable::wake_task;
 use super::{Header, TaskRef};
 use crate::raw::audit::Owner;
 
@@ -61,7 +62,7 @@ unsafe fn wake(data: *const ()) {
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: rule 1: the waker's own reference, which stays.
     let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header(data), Owner::Waker) });
-    crate::region::poll::wake(&task);
+    wake_task(&task);
 }
 
 unsafe fn drop_waker(data: *const ()) {

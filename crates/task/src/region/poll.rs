@@ -1,4 +1,4 @@
-//! The one place where tasks are woken, polled and completed.
+//! The one place where tasks are polled and completed.
 //!
 //! Pages are built small, and then next to nothing is inlined: for WebAssembly, what every wake and
 //! poll goes through is told to be, and what few go through is told not to be.
@@ -19,44 +19,27 @@ use crate::raw::audit::Owner;
 use crate::raw::foreign_wakers;
 use crate::raw::limits;
 use crate::raw::outcome::{Cancelled, Panic};
-use crate::raw::poll_context::{self, PollContext};
+use crate::raw::poll_context::PollContext;
 use crate::raw::{
-    Begun, Complete, End, Header, PollEnd, RESERVE, Runnable, Snapshot, TaskRef, Verdict, Woken,
-    unsigned,
+    Begun, Complete, End, Header, PollEnd, RESERVE, RunContext, Runnable, Snapshot, TaskRef,
+    Verdict, unsigned,
 };
 use crate::region::Region;
 
-/// A task was woken that is to be polled already, or polled again.
-#[inline(always)]
-fn rewoken(_task: &TaskRef) {
-    #[cfg(feature = "lab")]
-    _task.region.core.host.rewoken();
-}
-
-/// A waker of the task was used.
-#[cfg_attr(target_arch = "wasm32", inline(always))]
-pub(crate) fn wake(task: &TaskRef) {
-    Object::of_task(task.id(), Part::Turn).read_neutral();
-    // Shortcut: `raw::poll_context::note_wake`: a task that wakes itself in a poll is queued when
-    // the poll ends, and its state word changes only then.
-    // Law: one entry per task (`raw::word::Word::wake`).
-    // Equal: `wakes_make_one_entry_and_no_step` (every word: the wake and the end in one step),
-    // `a_task_that_wakes_itself_has_one_entry_after_the_poll`.
-    // Worth: 15.7 % of `yield_1k`.
-
-    if !poll_context::note_wake(task.as_ptr()) {
-        wake_another(task);
-    }
-}
-
-/// The same by somebody else than the task itself.
-#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-fn wake_another(task: &TaskRef) {
-    match task.word.wake() {
-        // SAFETY: the wake has counted a reference for it.
-        Woken::Enqueue => task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) }),
-        Woken::Pending => rewoken(task),
-        Woken::Stale => task.region.core.stale_wake(task),
+impl Runnable {
+    /// Polls the task once, if this entry is the one that counts and the task may be polled:
+    /// whether it did.
+    ///
+    /// The record does not say how it came about: jobs are not chosen.
+    ///
+    /// # Panics
+    /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
+    pub fn run(self) -> bool {
+        let core = &self.header().core();
+        let here = self.pin().is_none_or(|pin| core.here() == Some(pin));
+        assert!(here, "a pinned task is polled by the worker it is pinned to");
+        // SAFETY: looked at above.
+        unsafe { self.begin(RunContext::UNCHOSEN) }.is_some_and(Begun::run)
     }
 }
 
@@ -67,7 +50,7 @@ impl Begun {
     pub fn run(self) -> bool {
         // From here on its reference is the poll's.
         let task = self.entry.into_task();
-        let operations = task.region.core.operations;
+        let operations = task.core().operations;
         let turn = PollContext::new(task, operations, RESERVE);
         let go = is_plain(turn.task(), self.word) || turn.is_allowed(self.word);
         if go {
@@ -90,18 +73,18 @@ impl PollContext {
                     if begun.state() == TaskState::CancelRequested {
                         self.is_asked.set(true);
                         #[cfg(not(loom))]
-                        self.task().region.core.watch_poll(self.task());
+                        self.task().region().core.watch_poll(self.task());
                     }
                 }
                 return true;
             }
             // The poll's reference goes in there, and the core might with it.
             May::Later => {
-                let core = self.task().region.core.clone();
+                let core = self.task().region().core.clone();
                 core.host.on_behalf(&mut || settle(self));
             }
             May::Never => {
-                let core = self.task().region.core.clone();
+                let core = self.task().region().core.clone();
                 core.host.on_behalf(&mut || end_by_force(self));
             }
         }
@@ -132,7 +115,7 @@ impl PollContext {
         #[cfg(not(any(loom, target_family = "wasm")))]
         if state.in_cancel_lane() {
             // The cancel may have come during the poll.
-            task.region.core.watched_poll_ended(task);
+            task.core().watched_poll_ended(task);
         }
         match polled {
             Ok(Poll::Pending) => {}
@@ -169,7 +152,7 @@ fn settle(turn: &PollContext) {
     }
     if woken || task.word.end_poll(reserve) == PollEnd::Requeue {
         // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
-        task.region.core.host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+        task.core().host.schedule(unsafe { Runnable::new(task.as_ptr()) });
     }
 }
 
@@ -178,11 +161,11 @@ fn settle(turn: &PollContext) {
 #[cold]
 fn unheeded(task: &TaskRef) {
     #[cfg(not(loom))]
-    task.region.core.watched_poll_ended(task);
+    task.core().watched_poll_ended(task);
     let word = task.word.load();
     // Cleanup that has begun does not look.
     if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
-        task.region.core.unheeded(task);
+        task.core().unheeded(task);
     }
 }
 
@@ -227,17 +210,17 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     match task.limits().map_or(limits::Poll::Taken, |limits| limits.begin_poll()) {
         limits::Poll::Taken => {}
         // Its budget is an allowance for cleanup.
-        _ if task.is_finalizer() && task.region.has_stated_time() => {}
+        _ if task.is_finalizer() && task.region().has_stated_time() => {}
         _ if task.is_finalizer() => return May::Never,
         limits::Poll::Exhausted(what) => {
-            task.region.exhausted(task, what);
+            task.region().exhausted(task, what);
             if !task.is_blocking() {
                 return May::Later;
             }
         }
         limits::Poll::Overdrawn => {}
     }
-    if task.is_blocking() && task.region.acknowledge(task).is_some() {
+    if task.is_blocking() && task.region().acknowledge(task).is_some() {
         return May::Never;
     }
     if task.attrs.is_some() && state == TaskState::Created {
@@ -257,7 +240,7 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
         None => Verdict::Cancelled(why),
         // Its handle tells, if there is one that is asked.
         Some(panic) => {
-            task.region.core.refused_panicked();
+            task.core().refused_panicked();
             Verdict::Panicked(panic)
         }
     };
@@ -276,8 +259,8 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
         let now = entry.header().lane();
         if now != own {
             // A cancel has made another entry, and counted this one as dead, which is in no queue.
-            entry.header().region.core.host.dead_entries(own, -1);
-            entry.header().region.core.host.dead_entries(now, 1);
+            entry.header().core().host.dead_entries(own, -1);
+            entry.header().core().host.dead_entries(now, 1);
         }
         // SAFETY: rule 1 of cells: `seize` has counted the poll's.
         let task = unsafe { seized(entry.as_ptr()) };
@@ -317,7 +300,7 @@ fn end_by_force(turn: &PollContext) {
         Some(limits) if task.is_finalizer() => limits.polls(),
         _ => task.cleanup_used(),
     };
-    task.region.core.note_forced(task);
+    task.core().note_forced(task);
     // A job that ends like this never began.
     let outer = OVERRUN.replace(Some(polls).filter(|_| !task.is_blocking()));
     let panic = turn.run_freely(|| dropping_by_force(|| discard(task)));
@@ -326,7 +309,7 @@ fn end_by_force(turn: &PollContext) {
     let (severity, verdict) = match panic {
         None => (
             Severity::Cancelled,
-            Verdict::Cancelled(Cancelled::from(task.region.reason_to_force(task))),
+            Verdict::Cancelled(Cancelled::from(task.region().reason_to_force(task))),
         ),
         Some(panic) => (Severity::Panicked, Verdict::Panicked(panic)),
     };
@@ -343,7 +326,7 @@ thread_local! {
 /// Records that a task is ended by force, if it is and nobody has.
 pub(crate) fn note_overrun(task: &TaskRef) {
     if let Some(polls) = OVERRUN.take() {
-        task.region.core.overrun(task, polls);
+        task.core().overrun(task, polls);
     }
 }
 
@@ -355,7 +338,7 @@ fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdic
     if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
         severity = Severity::Cancelled;
         // Without a handle nobody will ask.
-        let reason = word.has_handle().then(|| task.region.reason_of(task));
+        let reason = word.has_handle().then(|| task.region().reason_of(task));
         verdict = match discard(task) {
             None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
             Some(panic) => Some(Verdict::Panicked(panic)),
@@ -376,29 +359,29 @@ fn end(turn: &PollContext, severity: Severity, forced: bool) {
     let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
-    let kept = failed && task.region.note_failure(task);
+    let kept = failed && task.region().note_failure(task);
     Object::of_task(task.id(), Part::End).write();
     task.books.end_poll(&task.word, turn.left_in_reserve());
     let how = Complete { kept, reserve: turn.left_in_reserve() };
     let (ended, stamp) = task.complete(End { severity, forced, how });
     // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
     if let Some(limits) = task.limits() {
-        limits.forget(&task.region.core);
+        task.core().forget_deadline(limits);
     }
     if ended.discard {
         // SAFETY: `complete` claimed it for the caller.
-        task.region.core.drop_result(|| unsafe { task.discard() });
+        task.core().drop_result(|| unsafe { task.discard() });
     }
     let finalizer = task.is_finalizer();
     if finalizer && failed && !kept {
-        task.region.core.lost_panic();
+        task.core().lost_panic();
     }
     if ended.wake_joiner {
         // SAFETY: completed here, and `WAKER` was set.
         unsafe { task.wake_joiner() };
     }
     if kept && !finalizer {
-        task.region.fail(Kind::FailFast, task.id());
+        task.region().fail(Kind::FailFast, task.id());
     }
     // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
     unsafe { Region::task_done(task.as_ptr(), severity, stamp) };

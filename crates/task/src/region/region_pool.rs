@@ -42,7 +42,7 @@ mod kept {
     use super::super::inline_map::InlineMap;
     use super::super::{Graces, Inner, Region, Span, Stamp};
     use crate::locals::Locals;
-    use crate::raw::poll_context;
+    use crate::region::region_ref;
 
     /// How many a thread keeps: scopes inside each other, or in tasks that run by turns.
     const MOST: usize = 8;
@@ -102,7 +102,7 @@ mod kept {
         /// Gives up a region: it is kept, if it is over and nobody else knows it.
         #[inline]
         pub(crate) fn recycle(region: Arc<Region>) {
-            poll_context::leave_region(&region);
+            region_ref::leave_region(&region);
             let parent = SPARE.try_with(|spare| spare.keep(region));
             // What it had of the core goes with the parent, and is not looked at any more.
             drop(parent);

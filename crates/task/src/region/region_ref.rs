@@ -6,15 +6,17 @@
 //! Without that, `spawn_await` takes a third more atomic operations, and 3 % more of the measure
 //! in LAWS.md.
 //!
-//! # Rule
-//! 1. `Region::region_refs` counts the references that cells have, and those a poll has in reserve.
-//!    While it is not zero they have one reference of the `Arc` together: who makes it leave zero
-//!    adds that, who makes it zero drops it. So the region lives as long as one of them does. In
-//!    between, who adds has an `Arc` of its own, and who removes counts until it has.
-//! 2. A region keeps its parent, and the first one keeps the core: what the others have of it is
-//!    not counted, and gone before their parent is, or never looked at again (`region_pool`).
+//! # Rules
+//! 1. `Region::region_refs` counts the references of cells, and those that polls have in reserve.
+//!    While it is not zero, these references share one reference of the `Arc`: the step that leaves
+//!    zero adds it, the step that reaches zero drops it. So the region lives as long as one of them
+//!    does. A thread that adds has an `Arc` of its own in between; a thread that removes has the
+//!    counted reference until its step.
+//! 2. A region keeps its parent, and the first region keeps the core. The [`CoreRef`] of any other
+//!    region is not counted. It is dropped before the parent is, or never used again
+//!    (`region_pool`).
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -22,44 +24,116 @@ use super::Region;
 use crate::core::Core;
 use crate::prim::atomic::Ordering::{AcqRel, Relaxed};
 use crate::raw::audit::RegionRefOwner;
-use crate::raw::poll_context;
+use crate::raw::owner::OwnerRef;
+use crate::raw::poll_context::{self, PollContext};
 
-/// A reference to a region that costs little to make and to drop while a task is polled.
-pub(crate) struct RegionRef(ManuallyDrop<Arc<Region>>);
+/// References that are counted at once, at most.
+const BATCH: u32 = 1 << 10;
 
-impl RegionRef {
+/// The slot of an owner has room for the reference that is put there.
+const _: () = assert!(
+    size_of::<Arc<Region>>() == size_of::<*const ()>()
+        && align_of::<Arc<Region>>() == align_of::<*const ()>()
+);
+
+const fn is_send_and_sync<T: Send + Sync>() {}
+const _: () = is_send_and_sync::<Arc<Region>>();
+
+// SAFETY: the slot holds an `Arc<Region>` (rule 14 of cells), which is `Send`.
+unsafe impl Send for OwnerRef {}
+// SAFETY: as above; it is `Sync`.
+unsafe impl Sync for OwnerRef {}
+
+/// References of cells to their region.
+impl OwnerRef {
+    /// A reference to a region, cheap to create and to drop in a poll.
     #[inline]
-    pub(crate) fn of(region: &Arc<Region>) -> RegionRef {
-        if poll_context::take_region_ref(region) {
+    pub(crate) fn of(region: &Arc<Region>) -> OwnerRef {
+        if take_from_reserve(region) {
             region.books.shift(RegionRefOwner::Reserve, RegionRefOwner::Cell);
         } else {
             add(region, RegionRefOwner::Cell, 1);
         }
-        // SAFETY: rule 1: counted just now; a reference never drops what it has here.
-        RegionRef(ManuallyDrop::new(unsafe { Arc::from_raw(Arc::as_ptr(region)) }))
+        let mut slot = MaybeUninit::<*const ()>::uninit();
+        // SAFETY: rule 14 of cells. Rule 1: counted just now; the `Arc` is never dropped.
+        unsafe {
+            slot.as_mut_ptr().cast::<Arc<Region>>().write(Arc::from_raw(Arc::as_ptr(region)))
+        };
+        OwnerRef { slot }
+    }
+
+    /// The region.
+    #[inline(always)]
+    pub(crate) fn region(&self) -> &Arc<Region> {
+        // SAFETY: rule 14 of cells: written by `of`. Rule 1: the region lives.
+        let region = unsafe { &*self.slot.as_ptr().cast::<Arc<Region>>() };
+        region.seal.check_alive();
+        region
     }
 }
 
-impl Deref for RegionRef {
-    type Target = Arc<Region>;
-
-    #[inline]
-    fn deref(&self) -> &Arc<Region> {
-        self.0.seal.check_alive();
-        &self.0
-    }
-}
-
-impl Drop for RegionRef {
+impl Drop for OwnerRef {
     #[inline]
     fn drop(&mut self) {
-        let region = Arc::as_ptr(&self.0);
-        if poll_context::return_region_ref(region) {
-            return self.books.shift(RegionRefOwner::Cell, RegionRefOwner::Reserve);
+        let region = Arc::as_ptr(self.region());
+        if return_to_reserve(region) {
+            return self.region().books.shift(RegionRefOwner::Cell, RegionRefOwner::Reserve);
         }
         // SAFETY: rule 1: this one.
         unsafe { remove(region, RegionRefOwner::Cell, 1) };
     }
+}
+
+/// Takes a reference to a region from the reserve of the poll on this thread, if there is a poll.
+#[inline]
+fn take_from_reserve(region: &Arc<Region>) -> bool {
+    let take = |poll: &PollContext| {
+        let reserve = &poll.owner_reserve;
+        let address = Arc::as_ptr(region).cast();
+        while reserve.owner.get() != address {
+            reserve.move_to(address);
+        }
+        let left = match reserve.references.get() {
+            0 => {
+                // Most polls spawn at most once. Others count more references at a time.
+                let batch = (reserve.batch.get() * 2).clamp(1, BATCH);
+                reserve.batch.set(batch);
+                add(region, RegionRefOwner::Reserve, batch);
+                batch
+            }
+            left => left,
+        };
+        reserve.references.set(left - 1);
+    };
+    poll_context::with_poll(take).is_some()
+}
+
+/// Puts a reference to a region into the reserve of the poll on this thread, if there is one and it
+/// has no references to another region. The caller no longer has it then.
+#[inline]
+fn return_to_reserve(region: *const Region) -> bool {
+    let put = |poll: &PollContext| {
+        let reserve = &poll.owner_reserve;
+        let left = reserve.references.get();
+        let fits = left < u32::MAX && (left == 0 || reserve.owner.get() == region.cast());
+        if fits {
+            reserve.owner.set(region.cast());
+            reserve.references.set(left + 1);
+        }
+        fits
+    };
+    poll_context::with_poll(put).unwrap_or(false)
+}
+
+/// Gives up the references to a region that the poll on this thread has in reserve.
+#[cfg(not(any(loom, target_family = "wasm", asx_no_reuse)))]
+#[inline]
+pub(super) fn leave_region(region: &Arc<Region>) {
+    poll_context::with_poll(|poll| {
+        if poll.owner_reserve.owner.get() == Arc::as_ptr(region).cast() {
+            poll.owner_reserve.release();
+        }
+    });
 }
 
 /// The core, as a region keeps it.
@@ -108,7 +182,7 @@ impl Region {
     }
 }
 
-/// Counts so many more references to a region.
+/// Counts `more` references to a region.
 pub(crate) fn add(region: &Arc<Region>, owner: RegionRefOwner, more: u32) {
     if region.region_refs.fetch_add(more as usize, Relaxed) == 0 {
         std::mem::forget(region.clone());
@@ -116,10 +190,10 @@ pub(crate) fn add(region: &Arc<Region>, owner: RegionRefOwner, more: u32) {
     region.books.enter(|| region.region_refs.load(Relaxed), owner, more);
 }
 
-/// Counts so many references fewer.
+/// Gives up `fewer` references to a region.
 ///
 /// # Safety
-/// Rule 1: they were counted, and nobody has them any more.
+/// Rule 1: they were counted, and are not used again.
 #[inline]
 pub(crate) unsafe fn remove(region: *const Region, owner: RegionRefOwner, fewer: u32) {
     // SAFETY: rule 1: the region lives until the count is zero.
@@ -146,8 +220,8 @@ mod tests {
         region.region_refs.load(Relaxed)
     }
 
-    /// Inside a poll and outside, in one region and in two by turns: what is counted at the end is
-    /// what there is, and one reference stands for all of it.
+    /// Inside a poll and outside, for one region and for two in turn: the count matches the
+    /// references that exist, and one reference of the `Arc` stands for all of them.
     #[test]
     fn homes_keep_their_region_as_long_as_there_is_one() {
         let one = loose_region();
@@ -159,7 +233,7 @@ mod tests {
             let own = kept.clone();
             let body = async move |_: Cx| {
                 let mut kept = own.lock().unwrap();
-                (0..made).for_each(|n| kept.push(RegionRef::of(&regions[n / 7 % 2])));
+                (0..made).for_each(|n| kept.push(OwnerRef::of(&regions[n / 7 % 2])));
                 let left = kept.len() - dropped;
                 kept.truncate(left);
                 Ok::<(), ()>(())
@@ -169,7 +243,7 @@ mod tests {
             assert!(entry.unwrap().unwrap().run() && task.is_finished());
             let region_refs = kept.lock().unwrap();
             let of = |region: &Arc<Region>| {
-                region_refs.iter().filter(|h| Arc::ptr_eq(h, region)).count()
+                region_refs.iter().filter(|h| Arc::ptr_eq(h.region(), region)).count()
             };
             assert_eq!((counted(&one), counted(&two)), (of(&one), of(&two)));
             let held = |count: usize, of: usize| count + usize::from(of > 0);
@@ -178,7 +252,7 @@ mod tests {
         }
         assert!(kept.lock().unwrap().is_empty());
         let core = Arc::downgrade(&one.core);
-        let last = RegionRef::of(&one);
+        let last = OwnerRef::of(&one);
         let weak = Arc::downgrade(&one);
         drop(one);
         assert!(weak.upgrade().is_some());

@@ -65,7 +65,7 @@ impl Region {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) unsafe fn task_done(task: NonNull<Header>, severity: Severity, stamp: u64) {
         // SAFETY: the caller's promise.
-        let (region, pinned) = unsafe { (&task.as_ref().region, task.as_ref().is_pinned()) };
+        let (region, pinned) = unsafe { (&task.as_ref().region(), task.as_ref().is_pinned()) };
         region.object.read();
         region.core.task_done();
         // Shortcut: `region::completion_buffer`: a task that ended with Ok in an open region is

@@ -55,7 +55,7 @@ impl<'a> CancelView<'a> {
         let task = self.task;
         let found = node::find(task, |node| {
             if how.in_time {
-                node.expire(&task.region);
+                node.expire(task.region());
             }
             node.check(how.observe)
         });
@@ -85,9 +85,9 @@ impl<'a> CancelView<'a> {
             return None;
         }
         if how.observe && here && state == TaskState::CancelRequested {
-            return task.region.acknowledge(task);
+            return task.region().acknowledge(task);
         }
-        Some(Cancelled::from(task.region.reason_of(task)))
+        Some(Cancelled::from(task.region().reason_of(task)))
     }
 
     /// Whether a check would find nothing, and no deadline of the task's own has a say.
@@ -124,11 +124,11 @@ impl<'a> CancelView<'a> {
     #[inline]
     fn misses_deadline(self) -> bool {
         let Some(limits) = self.task.limits() else { return false };
-        let core = &self.task.region.core;
+        let core = &self.task.core();
         let missed = limits.deadline().is_some_and(|deadline| deadline <= core.host.now());
         if missed {
-            limits.forget(core);
-            self.task.region.exhausted(self.task, Exhausted::Deadline);
+            core.forget_deadline(limits);
+            self.task.region().exhausted(self.task, Exhausted::Deadline);
         }
         missed
     }

@@ -52,7 +52,7 @@ impl Cx {
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.task.region.core
+        self.task.core()
     }
 
     /// The context of the task that is being polled on this thread, for adapters whose traits have
@@ -142,7 +142,7 @@ impl Cx {
         });
         match (inner.ok().flatten(), look) {
             (Some(answer), _) => answer,
-            (None, Some(look)) => look(&self.task.region),
+            (None, Some(look)) => look(self.task.region()),
             (None, None) => unreachable!("who has looked has an answer"),
         }
     }
@@ -183,7 +183,7 @@ impl Cx {
         Object::of_task(self.task.id(), Part::Own).write();
         let consumed = limits.consume_cost(cost);
         if let Err(exhausted) = consumed {
-            self.task.region.exhausted(&self.task, exhausted);
+            self.task.region().exhausted(&self.task, exhausted);
         }
         consumed
     }

@@ -55,7 +55,7 @@ impl Cx {
         if let Some(exhausted) = missed
             && !self.task().word.load().state().in_cancel_lane()
         {
-            self.task().region.exhausted(self.task(), exhausted);
+            self.task().region().exhausted(self.task(), exhausted);
             return Err(TimerError::new(exhausted.status()));
         }
         self.checkpoint().map_err(|_| TimerError::Cancelled)?;

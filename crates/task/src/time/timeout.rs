@@ -89,7 +89,7 @@ where
                 continue;
             }
             let cancelled = match ready!(this.timer.poll(context.waker())) {
-                Ok(()) => this.timer.cx().task().region.reason(*this.kind).into(),
+                Ok(()) => this.timer.cx().task().region().reason(*this.kind).into(),
                 Err(cancelled) => cancelled,
             };
             branch.cancel(cancelled);

@@ -151,7 +151,7 @@ impl<C: Borrow<Cx>> Timer<C> {
     #[cold]
     fn refused(&self, status: Status) -> Cancelled {
         let task = self.context().task();
-        let reason = task.region.refuse_wait(task, status);
+        let reason = task.region().refuse_wait(task, status);
         self.context().checkpoint().err().unwrap_or_else(|| Cancelled::from(reason))
     }
 
@@ -181,7 +181,7 @@ impl<C: Borrow<Cx>> Timer<C> {
             self.keep(None);
             drop(self.core().disarm(handle));
         }
-        let mut reason = self.context().task().region.reason(kind).with_message(why);
+        let mut reason = self.context().task().region().reason(kind).with_message(why);
         reason.refused = armed.err();
         Poll::Ready(Err(Cancelled::from(reason)))
     }

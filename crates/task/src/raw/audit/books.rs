@@ -12,6 +12,7 @@ use super::account::Account;
 use super::graves::{self, Epitaph};
 use super::registry::Registry;
 use super::{Owner, RegionRefOwner};
+use crate::raw::owner::TaskOwner;
 use crate::raw::{Blueprint, Header, Word};
 
 /// Whose a reference is.
@@ -100,7 +101,7 @@ impl Books {
     /// Of a new cell, to be at that place: the region's, the handle's and the context's references
     /// are on the books; the first entry is entered when it is made.
     pub(crate) fn open<F>(plan: &Blueprint, at: NonNull<Header>, _: PhantomData<F>) -> Books {
-        let registry = plan.region.core.registry.clone();
+        let registry = plan.registry.clone();
         let account = Account::new(&OWNERS);
         for owner in [Owner::List, Owner::Handle, Owner::Context] {
             account.enter(owner as usize, 1, 1, || None).expect("they are the first");
@@ -108,7 +109,7 @@ impl Books {
         let record = Arc::new(Record {
             at: at.addr().get(),
             id: plan.id,
-            region: plan.region.id,
+            region: plan.owner.id(),
             name: plan.attrs.as_ref().and_then(|attrs| attrs.name.as_deref()).map(String::from),
             body: type_name::<F>(),
             account,

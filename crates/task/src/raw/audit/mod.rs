@@ -54,26 +54,16 @@ pub(crate) use seal::Seal;
 
 use std::fmt;
 
-use crate::core::Core;
-
 #[cfg(all(asx_audit, not(asx_no_reuse)))]
 compile_error!("an audit build uses no memory again: add --cfg asx_no_reuse");
 
 /// The end of a runtime, when it is dropped: nothing is left then but what programs hold.
 #[doc(hidden)]
-pub struct End(#[cfg_attr(not(asx_audit), allow(dead_code))] Registry);
+pub struct End(#[cfg_attr(not(asx_audit), allow(dead_code))] pub(crate) Registry);
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("End")
-    }
-}
-
-impl Core {
-    /// To be dropped when no thread of the host runs a task any more, and its queues are gone.
-    #[doc(hidden)]
-    pub fn audit_end(&self) -> End {
-        End(self.registry.clone())
     }
 }
 

@@ -12,9 +12,10 @@ use asx_kernel::budget::Budget;
 
 use super::account::Account;
 use super::{Owner, RegionRefOwner};
+use crate::raw::owner::OwnerRef;
 use crate::raw::poll_context::PollContext;
 use crate::raw::{Header, Runnable, TaskAttrs, TaskRef};
-use crate::region::region_ref::{self, RegionRef};
+use crate::region::region_ref;
 use crate::region::{Policy, Region};
 use crate::spawn::{Plan, make};
 use crate::test_util::{loose_region, scheduled};
@@ -131,7 +132,7 @@ fn reserve_that_is_not_the_polls() {
 
 fn region_ref_that_is_not_counted() {
     let region = loose_region();
-    let region_ref = RegionRef::of(&region);
+    let region_ref = OwnerRef::of(&region);
     // SAFETY: none, which is the point: there is one.
     unsafe { region_ref::remove(Arc::as_ptr(&region), RegionRefOwner::Reserve, 1) };
     drop(region_ref);
