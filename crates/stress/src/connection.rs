@@ -1,4 +1,4 @@
-//! Connections, and whether their bytes come in order.
+//! Connections that check the order of their bytes.
 
 use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use asx::Cx;
 use asx::io::{Duplex, Read, Write};
 use asx::net::{Bound, OwnedReadHalf, OwnedWriteHalf, SocketStream, TcpStream, UnixStream};
 
-use crate::books::Books;
-use crate::world::{Thing, World};
+use crate::ledger::Ledger;
+use crate::world::{Leftover, World};
 
 /// A stream of either family.
-pub(crate) trait Link: SocketStream + Read + Write + Duplex + Unpin + 'static {
+pub(crate) trait TestStream: SocketStream + Read + Write + Duplex + Unpin + 'static {
     fn end(&self, how: Shutdown) -> std::io::Result<()>;
     fn halves(self) -> (OwnedReadHalf<Self>, OwnedWriteHalf<Self>)
     where
@@ -22,19 +22,19 @@ pub(crate) trait Link: SocketStream + Read + Write + Duplex + Unpin + 'static {
     fn with_context(self, cx: &Cx) -> Bound<Self>
     where
         Self: Sized;
-    /// The stream of another library, and one of this again.
+    /// Converts to a std stream and back.
     fn through_std(self, cx: &Cx) -> std::io::Result<Self>
     where
         Self: Sized;
-    /// Its close throws away what was not sent, if it can do so.
+    /// Makes the close discard unsent data, if the family supports it.
     fn reset(&self);
-    fn look(&self);
-    fn thing(conn: Conn<Self>) -> Thing
+    fn check(&self);
+    fn leftover(conn: Connection<Self>) -> Leftover
     where
         Self: Sized;
 }
 
-impl Link for TcpStream {
+impl TestStream for TcpStream {
     fn end(&self, how: Shutdown) -> std::io::Result<()> {
         self.shutdown(how)
     }
@@ -55,17 +55,17 @@ impl Link for TcpStream {
         let _ = self.set_linger(Some(Duration::ZERO));
     }
 
-    fn look(&self) {
+    fn check(&self) {
         let _ = (self.local_addr(), self.peer_addr(), self.take_error(), self.nodelay());
         let _ = (self.set_nodelay(true), self.set_recv_buffer(4096), self.set_send_buffer(4096));
     }
 
-    fn thing(conn: Conn<Self>) -> Thing {
-        Thing::Tcp(conn)
+    fn leftover(conn: Connection<Self>) -> Leftover {
+        Leftover::Tcp(conn)
     }
 }
 
-impl Link for UnixStream {
+impl TestStream for UnixStream {
     fn end(&self, how: Shutdown) -> std::io::Result<()> {
         self.shutdown(how)
     }
@@ -84,91 +84,91 @@ impl Link for UnixStream {
 
     fn reset(&self) {}
 
-    fn look(&self) {
+    fn check(&self) {
         let _ = (self.local_addr().is_ok(), self.peer_addr().is_ok(), format!("{self:?}"));
     }
 
-    fn thing(conn: Conn<Self>) -> Thing {
-        Thing::Unix(conn)
+    fn leftover(conn: Connection<Self>) -> Leftover {
+        Leftover::Unix(conn)
     }
 }
 
-/// The bytes of one direction: each is the successor of the one before.
+/// The position in the bytes of one direction: each byte is the successor of the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sequence(u8);
 
-/// No divisor of the sizes of buffers: bytes that are lost or doubled are noticed.
+/// Not a divisor of buffer sizes, so that lost or duplicated bytes are detected.
 const PERIOD: usize = 251;
 
 impl Sequence {
-    /// The next bytes.
+    /// Returns the next bytes.
     pub(crate) fn make(self, count: usize) -> Vec<u8> {
         (0..count).map(|nth| ((usize::from(self.0) + nth) % PERIOD) as u8).collect()
     }
 
-    /// So many of them went out.
-    pub(crate) fn went(&mut self, count: usize) {
+    /// Records that `count` bytes were sent.
+    pub(crate) fn advance_sent(&mut self, count: usize) {
         self.0 = ((usize::from(self.0) + count) % PERIOD) as u8;
     }
 
-    /// These came in.
-    pub(crate) fn came(&mut self, bytes: &[u8], books: &Books) {
+    /// Checks and records received bytes.
+    pub(crate) fn check_received(&mut self, bytes: &[u8], ledger: &Ledger) {
         if bytes != self.make(bytes.len()) {
-            books.fault(format!(
-                "of {} bytes from {} on some are lost or doubled",
+            ledger.fault(format!(
+                "{} bytes from {} on: some are lost or duplicated",
                 bytes.len(),
                 self.0
             ));
         }
-        self.went(bytes.len());
+        self.advance_sent(bytes.len());
     }
 }
 
-/// A stream, and where both directions are.
+/// A stream with the positions of both directions.
 #[derive(Debug)]
-pub(crate) struct Conn<S> {
+pub(crate) struct Connection<S> {
     pub(crate) stream: S,
     pub(crate) reads: Sequence,
     pub(crate) writes: Sequence,
 }
 
-impl<S> Conn<S> {
-    pub(crate) fn new(stream: S) -> Conn<S> {
-        Conn { stream, reads: Sequence::default(), writes: Sequence::default() }
+impl<S> Connection<S> {
+    pub(crate) fn new(stream: S) -> Connection<S> {
+        Connection { stream, reads: Sequence::default(), writes: Sequence::default() }
     }
 }
 
-/// Where connections are taken.
+/// The addresses of active listeners.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct ListenAddrs {
     inet: Mutex<Vec<SocketAddr>>,
     unix: Mutex<Vec<PathBuf>>,
 }
 
-impl Places {
-    /// One of them, or where nobody is.
+impl ListenAddrs {
+    /// Returns one of them, or an address without a listener.
     pub(crate) fn inet(&self, drawn: u64) -> SocketAddr {
-        let places = lock(&self.inet);
-        let at = drawn as usize % places.len().max(1);
-        places.get(at).copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 1)))
+        let listen_addrs = lock(&self.inet);
+        let at = drawn as usize % listen_addrs.len().max(1);
+        listen_addrs.get(at).copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 1)))
     }
 
-    /// The same of unix sockets.
+    /// Like [`inet`](ListenAddrs::inet), for unix sockets.
     pub(crate) fn unix(&self, drawn: u64) -> PathBuf {
-        let places = lock(&self.unix);
-        let at = drawn as usize % places.len().max(1);
-        places.get(at).cloned().unwrap_or_else(path)
+        let listen_addrs = lock(&self.unix);
+        let at = drawn as usize % listen_addrs.len().max(1);
+        listen_addrs.get(at).cloned().unwrap_or_else(path)
     }
 }
 
-/// A path that nobody has.
+/// Returns an unused path.
 pub(crate) fn path() -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let nth = NEXT.fetch_add(1, Relaxed);
     std::env::temp_dir().join(format!("asx-stress-{}-{nth}", std::process::id()))
 }
 
-/// Connections are taken there until this is dropped.
+/// Registers a listener until it is dropped.
 pub(crate) enum Open {
     Inet(Arc<World>, SocketAddr),
     Unix(Arc<World>, PathBuf),
@@ -176,12 +176,12 @@ pub(crate) enum Open {
 
 impl Open {
     pub(crate) fn inet(world: &Arc<World>, at: SocketAddr) -> Open {
-        lock(&world.places.inet).push(at);
+        lock(&world.listen_addrs.inet).push(at);
         Open::Inet(world.clone(), at)
     }
 
     pub(crate) fn unix(world: &Arc<World>, at: PathBuf) -> Open {
-        lock(&world.places.unix).push(at.clone());
+        lock(&world.listen_addrs.unix).push(at.clone());
         Open::Unix(world.clone(), at)
     }
 }
@@ -189,9 +189,9 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         match self {
-            Open::Inet(world, at) => lock(&world.places.inet).retain(|other| other != at),
+            Open::Inet(world, at) => lock(&world.listen_addrs.inet).retain(|other| other != at),
             Open::Unix(world, at) => {
-                lock(&world.places.unix).retain(|other| other != at);
+                lock(&world.listen_addrs.unix).retain(|other| other != at);
                 let _ = std::fs::remove_file(at);
             }
         }
@@ -207,17 +207,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_are_lost_are_noticed() {
-        let books = Books::new(false);
+    fn lost_bytes_are_detected() {
+        let ledger = Ledger::new(false);
         let mut writes = Sequence::default();
         let mut reads = Sequence::default();
         for count in [1, 64, 1000] {
-            reads.came(&writes.make(count), &books);
-            writes.went(count);
+            reads.check_received(&writes.make(count), &ledger);
+            writes.advance_sent(count);
         }
-        assert_eq!(books.balance(false), Ok(()));
-        writes.went(64);
-        reads.came(&writes.make(1), &books);
-        assert!(books.balance(false).is_err());
+        assert_eq!(ledger.balance(false), Ok(()));
+        writes.advance_sent(64);
+        reads.check_received(&writes.make(1), &ledger);
+        assert!(ledger.balance(false).is_err());
     }
 }

@@ -1,24 +1,24 @@
-//! The descriptors that the process has open.
+//! The open file descriptors of the process.
 
 use std::collections::BTreeMap;
 
-/// Each, and what it is.
+/// The descriptors with their targets.
 pub(crate) type Descriptors = BTreeMap<i32, String>;
 
-/// Those that are open now; none where the system does not tell.
+/// Returns the open descriptors; empty if the system does not list them.
 pub(crate) fn open() -> Descriptors {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return Descriptors::new() };
     let entry = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.ok()?.path();
         let number = path.file_name()?.to_str()?.parse().ok()?;
-        // The one of the directory that is read is gone when it is looked at.
+        // The descriptor of the listed directory is closed by now.
         let what = std::fs::read_link(path).ok()?.display().to_string();
         (!what.starts_with("/proc/")).then_some((number, what))
     };
     entries.filter_map(entry).collect()
 }
 
-/// Whether none was left open.
+/// Checks that no descriptor was left open.
 pub(crate) fn compare(before: Descriptors, after: Descriptors) -> Result<(), String> {
     let left: Vec<String> = after
         .into_iter()
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_that_is_left_is_named() {
+    fn an_open_descriptor_is_named() {
         let before = Descriptors::from([(0, String::from("a file"))]);
         let mut after = before.clone();
         assert_eq!(compare(before.clone(), after.clone()), Ok(()));
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_seen_until_it_is_closed() {
+    fn a_socket_is_listed_until_it_is_closed() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&socket);
         assert!(open().contains_key(&number));

@@ -1,4 +1,4 @@
-//! Programs from seeds: the same seed, the same program.
+//! Generation of programs from seeds: the same seed gives the same program.
 
 mod composed;
 
@@ -9,15 +9,15 @@ use crate::program::{
     Many, OnceHow, Op, Program, RecvHow, ReplyBy, Resolve, Root, RwHow, ScopeHow, ScopeOp, SendHow,
     SetHow, Shutdown, ThreadDoes, TrackedHow, Use, WatchHow, Where,
 };
-use crate::rules::Rules;
+use crate::settings::RuntimeSettings;
 
-/// How many channels and the like a program has of each kind.
+/// The number of objects of each kind in a program.
 pub(crate) const EACH: usize = 2;
-/// How deep operations contain each other.
+/// The maximal nesting depth of operations.
 const DEPTH: usize = 5;
 
-/// The program of a seed; without `bombs` no callback panics.
-pub(crate) fn program(seed: u64, bombs: bool) -> Program {
+/// Generates the program of a seed. Without `callback_panics` no callback panics.
+pub(crate) fn program(seed: u64, callback_panics: bool) -> Program {
     let mut all = Generator {
         rng: DetRng::new(seed, 0),
         net: DetRng::new(seed, 2),
@@ -28,12 +28,12 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
         left: 0,
         forgets: false,
     };
-    all.sockets = all.amid(&[0, 0, 20, 60]);
+    all.sockets = all.pick_net(&[0, 0, 20, 60]);
     all.composed = [0, 15, 35, 60][all.mix.below(4)];
     all.stops = all.mix.below(12) == 0;
     let workers = all.pick(&[1, 1, 2, 2, 2, 3, 4, 8]);
     all.forgets = all.chance(40);
-    let bombs = all.chance(30) && bombs;
+    let callback_panics = all.chance(30) && callback_panics;
     let roots = all.pick(&[1, 1, 1, 2, 3]);
     let mut root = || {
         all.left = all.pick(&[6, 20, 60, 150]);
@@ -61,10 +61,10 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
         operations: all.pick(&[None, Some(1), Some(3), Some(128), Some(128)]),
         cleanup_polls: all.pick(&[None, None, None, Some(1), Some(1000)]),
         cancel_streak: all.pick(&[1, 16, 16]),
-        rules: Rules::of(seed, bombs),
+        settings: RuntimeSettings::of(seed, callback_panics),
         capacity: all.pick(&[1, 1, 2, 4]),
         forgets: all.forgets,
-        bombs,
+        callback_panics,
         roots,
         shutdown,
         threads_first: all.chance(50),
@@ -74,17 +74,17 @@ pub(crate) fn program(seed: u64, bombs: bool) -> Program {
 
 struct Generator {
     rng: DetRng,
-    /// A stream of its own for sockets: a program without any is what it is without this.
+    /// A separate stream for sockets, so that a program without sockets does not depend on it.
     net: DetRng,
-    /// Operations on sockets, in percent.
+    /// The percentage of operations on sockets.
     sockets: usize,
-    /// Another one for what is made of other operations.
+    /// A separate stream for composed operations.
     mix: DetRng,
-    /// Such operations, in percent.
+    /// The percentage of composed operations.
     composed: usize,
     /// Whether tasks may stop the runtime.
     stops: bool,
-    /// How many more operations there may be.
+    /// The number of operations that may still be added.
     left: usize,
     forgets: bool,
 }
@@ -109,7 +109,7 @@ impl Generator {
         }
     }
 
-    /// A time that is stated, or none.
+    /// Returns an optional time.
     fn time(&mut self) -> Option<u64> {
         self.chance(30).then(|| self.micros(1_000))
     }
@@ -122,7 +122,7 @@ impl Generator {
         self.pick(&[Where::Here, Where::Here, Where::Thread])
     }
 
-    /// Up to `most` operations.
+    /// Returns up to `most` operations.
     fn body(&mut self, depth: usize, most: usize) -> Vec<Op> {
         let count = self.below(most) + 1;
         let mut body = Vec::new();
@@ -148,12 +148,12 @@ impl Generator {
         self.pick(&[Many::Few, Many::All])
     }
 
-    /// Operations that end by themselves, for where no cancel comes.
+    /// Returns operations that end by themselves, for code that no cancel reaches.
     fn shorts(&mut self) -> Vec<Op> {
         (0..self.below(4)).map(|_| self.short()).collect()
     }
 
-    /// An operation that ends by itself.
+    /// Returns an operation that ends by itself.
     fn short(&mut self) -> Op {
         match self.below(10) {
             0 => Op::Sleep(self.micros(500)),
@@ -169,7 +169,7 @@ impl Generator {
         }
     }
 
-    /// A task to begin with, so that there is a crowd.
+    /// Returns a task that is started early, so that many tasks run.
     fn crowd(&mut self) -> Op {
         let child = self.child(1);
         let handle = match child.handle {
@@ -179,7 +179,7 @@ impl Generator {
         Op::Spawn(Box::new(Child { handle, ..child }))
     }
 
-    /// An operation; of those that wait for somebody else, most wait for a while only.
+    /// Returns an operation. Most of those that wait for another task get a time limit.
     fn op(&mut self, depth: usize) -> Op {
         match self.any(depth) {
             op @ (Op::Send(..)
@@ -228,7 +228,7 @@ impl Generator {
             58..72 => self.lock(depth),
             72..82 => self.half(),
             82..86 => Op::FromBag,
-            86..90 => Op::Foreign(self.chance(50), self.inner(depth)),
+            86..90 => Op::SeparateWaker(self.chance(50), self.inner(depth)),
             90..94 => Op::Thread(self.place(), self.thread()),
             94..97 => self.request(),
             97 => match self.below(5) {
@@ -249,7 +249,7 @@ impl Generator {
         }
     }
 
-    /// Scopes, tasks, combinators.
+    /// Returns an operation on scopes, tasks or combinators.
     fn structure(&mut self, depth: usize) -> Op {
         match self.below(24) {
             0..5 => Op::Scope(Box::new(ScopeOp {
@@ -362,7 +362,7 @@ impl Generator {
             10 => Op::SendUnbounded,
             11 => Op::RecvUnbounded(self.chance(10)),
             12 => match self.below(8) {
-                // Leaves a permit unresolved, which is a panic.
+                // Leaves a permit unresolved, which panics.
                 0 => Op::Tracked(TrackedHow::Leak),
                 1 => Op::Tracked(TrackedHow::Abort),
                 2 => Op::Tracked(TrackedHow::Try),
@@ -470,14 +470,14 @@ impl Generator {
         }
     }
 
-    /// One of these, drawn from the stream of sockets.
-    fn amid<T: Copy>(&mut self, among: &[T]) -> T {
+    /// Chooses an element with the stream for sockets.
+    fn pick_net<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.net.below(among.len())]
     }
 
-    /// An operation on sockets. Most waits in it end by themselves.
+    /// Returns an operation on sockets. Most waits in it end by themselves.
     fn socket(&mut self) -> Op {
-        let family = self.amid(&[Family::Inet, Family::Unix]);
+        let family = self.pick_net(&[Family::Inet, Family::Unix]);
         match self.net.below(20) {
             0..3 => Op::Serve(family, self.net.below(3) + 1, self.uses()),
             3..7 => Op::Dial(family, self.uses()),
@@ -513,22 +513,24 @@ impl Generator {
 
     fn one_use(&mut self) -> Use {
         use std::net::Shutdown as End;
-        // More than fits into a socket, from time to time.
-        let bytes = self.amid(&[1, 7, 64, 64, 1000, 20_000, 1 << 20]);
-        let place = self.amid(&[Where::Here, Where::Here, Where::Thread]);
+        // Sometimes more than fits into a socket's buffers.
+        let bytes = self.pick_net(&[1, 7, 64, 64, 1000, 20_000, 1 << 20]);
+        let place = self.pick_net(&[Where::Here, Where::Here, Where::Thread]);
         match self.net.below(30) {
             0..6 => Use::Read(bytes.min(20_000)),
             6 => Use::ReadVectored(bytes.min(20_000)),
             7..11 => Use::Write(bytes),
             11 => Use::WriteVectored(bytes),
             12 | 13 => Use::WriteAll(bytes),
-            14 | 15 => Use::Shutdown(self.amid(&[End::Read, End::Write, End::Write, End::Both])),
+            14 | 15 => {
+                Use::Shutdown(self.pick_net(&[End::Read, End::Write, End::Write, End::Both]))
+            }
             16 | 17 => Use::Split(bytes),
             18 | 19 => Use::Halves {
-                reads: self.amid(&[true, false]),
+                reads: self.pick_net(&[true, false]),
                 elsewhere: place,
                 bytes,
-                reunites: self.amid(&[true, false]),
+                reunites: self.pick_net(&[true, false]),
             },
             20 => Use::Reset,
             21 => Use::Look,
@@ -537,14 +539,14 @@ impl Generator {
             24 | 25 => {
                 let fates =
                     [Fate::Drop, Fate::Bag, Fate::Bag, Fate::ToThread, Fate::Finish, Fate::Forget];
-                let fate = match self.amid(&fates) {
+                let fate = match self.pick_net(&fates) {
                     Fate::Forget if !self.forgets => Fate::Drop,
                     fate => fate,
                 };
                 Use::Half(self.net.below(3) + 1, fate)
             }
             26 | 27 => Use::Yield,
-            28 => match self.amid(&[true, false]) {
+            28 => match self.pick_net(&[true, false]) {
                 true => Use::Bag,
                 false => Use::ToThread,
             },
@@ -570,7 +572,7 @@ mod tests {
     use super::*;
     use crate::program::KINDS;
 
-    /// All operations of a body and what is inside them.
+    /// Collects the kinds of all operations of a body, including nested ones.
     fn kinds(body: &[Op], into: &mut BTreeSet<&'static str>) {
         for op in body {
             into.insert(op.kind());
@@ -591,7 +593,7 @@ mod tests {
                 | Op::Attempts(_, _, _, body)
                 | Op::Parted(_, _, body)
                 | Op::Permits(_, body)
-                | Op::Foreign(_, body) => kinds(body, into),
+                | Op::SeparateWaker(_, body) => kinds(body, into),
                 Op::HalfOf(op, ..) => kinds(std::slice::from_ref(op), into),
                 Op::Race(_, bodies)
                 | Op::Join(_, bodies)
@@ -614,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_operation_comes_up() {
+    fn every_kind_of_operation_is_generated() {
         let mut found = BTreeSet::new();
         for seed in 0..400 {
             let program = program(seed, true);
@@ -628,7 +630,7 @@ mod tests {
 
     #[test]
     fn without_bombs_no_callback_panics() {
-        assert!((0..300).any(|seed| program(seed, true).bombs));
-        assert!((0..300).all(|seed| !program(seed, false).bombs));
+        assert!((0..300).any(|seed| program(seed, true).callback_panics));
+        assert!((0..300).all(|seed| !program(seed, false).callback_panics));
     }
 }

@@ -1,30 +1,30 @@
-//! Random programs over everything `asx` offers, one after the other, and whether their books
-//! balance.
+//! Runs random programs that use all of `asx`, one after the other, and checks that each accounts
+//! for all of its tasks, values, messages, memory and descriptors.
 //!
 //! ```text
 //! asx-stress [--seconds N] [--seed S] [--rounds N] [--program SEED] [--no-callback-panics]
 //!            [--no-late-threads] [--patience SECONDS] [--show]
 //! ```
-//! A seed stands for a program, not for the order in which its threads happen to run. The programs
-//! run in a process of its own, so that of one that crashes the seed is known. Exit codes: 0 all is
-//! well, 1 the books of a program do not balance, 2 usage, 3 a program hangs, 4 a crash.
+//! A seed determines a program, but not the order in which its threads run. The programs run in a
+//! child process, so that the seed of a crashing program is known. Exit codes: 0 success, 1 a check
+//! failed, 2 usage, 3 a program hangs, 4 a crash.
 
-mod books;
 mod connection;
 mod descriptors;
-mod finale;
 mod generate;
+mod ledger;
+mod liveness;
+mod lock_monitor;
 mod memory;
+mod message;
 mod ops;
 mod options;
-mod parcel;
 mod pool;
 mod program;
-mod rules;
 mod run;
-mod turns;
+mod settings;
 mod waker;
-mod watch;
+mod watchdog;
 mod world;
 
 use std::io::{BufRead, BufReader};
@@ -35,15 +35,15 @@ use std::time::{Duration, Instant};
 
 use asx_kernel::rng::mix64;
 
-use books::Meant;
+use ledger::ExpectedPanic;
 use memory::Memory;
 use options::Options;
 use program::KINDS;
-use watch::Watch;
+use watchdog::Watchdog;
 
-/// Tells the inner process from the one that looks after it.
+/// The environment variable that marks the child process.
 const INNER: &str = "ASX_STRESS_INNER";
-/// Programs after which every kind of operation has been run.
+/// The number of programs after which every kind of operation must have been run.
 const ENOUGH: u64 = 3_000;
 
 fn main() -> ExitCode {
@@ -59,14 +59,14 @@ fn main() -> ExitCode {
     }
     match stress(&options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("asx-stress: {why}");
+        Err(error) => {
+            eprintln!("asx-stress: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Runs the programs in a process of its own, which says on its output which one is next.
+/// Runs the programs in a child process, which prints the seed of each program before running it.
 fn supervise() -> ExitCode {
     let run = || {
         let mut inner = Command::new(std::env::current_exe()?)
@@ -88,7 +88,7 @@ fn supervise() -> ExitCode {
         Ok((status, _)) if status.success() => ExitCode::SUCCESS,
         Ok((status, last)) => {
             let last = last.unwrap_or_default();
-            eprintln!("asx-stress: {status} in program {last}; again: --program {last}");
+            eprintln!("asx-stress: {status} in program {last}; reproduce with --program {last}");
             match status.code() {
                 Some(code @ 1..=3) => ExitCode::from(code as u8),
                 _ => ExitCode::from(4),
@@ -101,21 +101,21 @@ fn supervise() -> ExitCode {
     }
 }
 
-/// Panics that no program meant.
+/// The number of panics that do not belong to the programs.
 static UNEXPECTED: AtomicU64 = AtomicU64::new(0);
-/// All panics so far.
+/// The number of all panics.
 static PANICS: AtomicU64 = AtomicU64::new(0);
-/// What the last one was, for reports.
+/// The last panic, for reports.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// What the last panic was.
+/// Returns the last panic.
 fn last_panic() -> String {
     LAST_PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
 }
 
 fn stress(options: &Options) -> Result<(), String> {
     silence();
-    let watch = Watch::start(options.patience);
+    let watch = Watchdog::start(options.patience);
     let end = Instant::now() + Duration::from_secs(options.seconds);
     let mut rounds = 0;
     let mut memory = Memory::default();
@@ -137,16 +137,17 @@ fn stress(options: &Options) -> Result<(), String> {
         let before = Memory::allocated();
         run::program(&program, &watch)?;
         memory.ended(&program, before, Memory::allocated())?;
-        // What is forgotten, or lost where a destructor panics, keeps its descriptors.
-        if !program.forgets && !program.bombs {
+        // Forgotten values, and values that a panicking destructor leaks, keep their descriptors
+        // open.
+        if !program.forgets && !program.callback_panics {
             descriptors::compare(descriptors, descriptors::open())?;
         }
         if UNEXPECTED.load(Relaxed) > 0 {
-            return Err(String::from("there was a panic that no program meant"));
+            return Err(String::from("there was a panic that does not belong to a program"));
         }
         rounds += 1;
     }
-    // Nobody has written to what was freed.
+    // Checks that freed memory was not written to.
     #[cfg(asx_audit)]
     asx_runtime::audit::check();
     println!("{}", memory.report(Memory::allocated()));
@@ -165,19 +166,19 @@ fn stress(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Panics are part of the programs: those that are meant say nothing.
+/// Silences the panics that belong to the programs, and reports all others.
 fn silence() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         PANICS.fetch_add(1, Relaxed);
         *LAST_PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = info.to_string();
         let leak = info.payload_as_str().is_some_and(|text| text == LEAK);
-        if !leak && !info.payload().is::<Meant>() {
+        if !leak && !info.payload().is::<ExpectedPanic>() {
             UNEXPECTED.fetch_add(1, Relaxed);
             report(info);
         }
     }));
 }
 
-/// What the drop of a tracked permit says that was neither sent nor aborted.
+/// The panic message when a tracked permit is dropped unresolved.
 const LEAK: &str = asx_kernel::session::LEAK_MESSAGE;

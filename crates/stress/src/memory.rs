@@ -1,4 +1,4 @@
-//! What is forgotten, and what memory does.
+//! Forgotten values, and a check of memory usage.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use crate::program::Program;
 
-/// Everything that was forgotten: never dropped, and known, so that leak checkers see only what
-/// the runtime leaks.
+/// All forgotten values: never dropped, but reachable, so that leak checkers report only leaks of
+/// the runtime.
 static FORGOTTEN: Mutex<Vec<&'static Forgotten>> = Mutex::new(Vec::new());
 
 struct Forgotten(#[allow(dead_code, reason = "kept, not used")] Box<dyn Any + Send>);
 
-// SAFETY: nobody gets at what is inside, by reference or otherwise.
+// SAFETY: the contents are not accessible, by reference or otherwise.
 unsafe impl Sync for Forgotten {}
 
 /// Forgets a value: it is never dropped.
@@ -22,20 +22,20 @@ pub(crate) fn forget(value: impl Any + Send) {
     FORGOTTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(value);
 }
 
-/// The system's allocator, which counts.
+/// The system's allocator with a counter.
 struct Counting;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many bytes are allocated now.
+/// The number of allocated bytes.
 static ALLOCATED: AtomicI64 = AtomicI64::new(0);
 
 fn count(before: usize, after: usize) {
     ALLOCATED.fetch_add(after as i64 - before as i64, Relaxed);
 }
 
-// SAFETY: the system's allocator, which is given what the caller gives.
+// SAFETY: every call is forwarded to the system's allocator with the caller's arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(0, layout.size());
@@ -62,11 +62,11 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Programs before memory counts: what is made once, and kept for later, has been made.
+/// The number of programs before memory is checked, by when all caches have been filled.
 const WARM_UP: u64 = 300;
-/// How many bytes programs may leave, each of them and all together: memory that the runtime keeps
-/// for later tasks, regions and journals, of which there may be more in time; and, where it keeps
-/// none, what is the standard library's. The audit build keeps 32 MiB of what was freed, and books.
+/// The number of bytes that a single program, and all programs together, may leave behind: memory
+/// that the runtime caches for later tasks, regions and journals, and memory of the standard
+/// library. The audit build keeps 32 MiB of freed memory and a ledger.
 const SLACK: i64 = if cfg!(asx_audit) {
     64 << 20
 } else if cfg!(asx_no_reuse) {
@@ -75,13 +75,13 @@ const SLACK: i64 = if cfg!(asx_audit) {
     8 << 20
 };
 
-/// What the programs did to memory.
+/// Memory usage over all programs.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     programs: u64,
-    /// Bytes allocated when it was warm.
+    /// Allocated bytes after the warm-up.
     warm: i64,
-    /// Whether a program since then may have left more.
+    /// Whether a program since then was allowed to leave more.
     unclean: bool,
 }
 
@@ -90,7 +90,7 @@ impl Memory {
         ALLOCATED.load(Relaxed)
     }
 
-    /// A program has ended, with so many bytes allocated before it and after.
+    /// Records the end of a program, with the allocated bytes before and after it.
     pub(crate) fn ended(
         &mut self,
         program: &Program,
@@ -102,27 +102,25 @@ impl Memory {
             self.warm = after;
             return Ok(());
         }
-        // What is forgotten stays. And the language leaks what a function returns if the destructor
+        // Forgotten values remain. And Rust leaks the return value of a function if the destructor
         // of one of its locals panics.
-        if program.forgets || program.bombs {
+        if program.forgets || program.callback_panics {
             self.unclean = true;
             return Ok(());
         }
         let left = after - before;
         let in_all = after - self.warm;
         if left > SLACK || (!self.unclean && in_all > SLACK) {
-            return Err(format!("{left} bytes are left of the program, {in_all} of all of them"));
+            return Err(format!("the program left {left} bytes, all programs {in_all}"));
         }
         Ok(())
     }
 
-    /// What it was like, in a line.
+    /// Returns a one-line report.
     pub(crate) fn report(&self, after: i64) -> String {
         let grown = if self.programs > WARM_UP { after - self.warm } else { 0 };
         let forgotten = FORGOTTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).len();
-        format!(
-            "{after} bytes allocated, {grown} more than when warm, {forgotten} things forgotten"
-        )
+        format!("{after} bytes allocated, {grown} since the warm-up, {forgotten} values forgotten")
     }
 }
 
@@ -136,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_counts_for_one_program_and_for_all() {
+    fn leftovers_are_limited_for_one_program_and_for_all() {
         let mut program = generate::program(1, false);
         program.forgets = false;
         assert!(warm().ended(&program, 1000, 1000 + SLACK).is_ok());
         assert!(warm().ended(&program, 1000, 1001 + SLACK).is_err());
-        // A little of each.
+        // Small leftovers of each program.
         assert!(warm().ended(&program, 999 + SLACK, 1000 + SLACK).is_ok());
         assert!(warm().ended(&program, 1000 + SLACK, 1001 + SLACK).is_err());
         let mut cold = Memory::default();
         assert!(cold.ended(&program, 0, 2 * SLACK).is_ok());
-        // What is forgotten stays, and says nothing about later programs.
+        // Forgotten values remain, so later totals are not checked.
         let mut memory = warm();
         program.forgets = true;
         assert!(memory.ended(&program, 1000, 1000 + 2 * SLACK).is_ok());

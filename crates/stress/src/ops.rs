@@ -1,12 +1,12 @@
-//! The operations of a program, run.
+//! The interpreter of the operations.
 
+mod attempts;
+mod channels;
+mod foreign;
 mod guards;
-mod loose;
-mod messages;
-mod parts;
+mod leftovers;
 mod pools;
 mod sockets;
-mod strangers;
 mod streams;
 mod tasks;
 mod timers;
@@ -21,14 +21,14 @@ use asx::{
     race_all, race3, race4, select, try_join, try_join_all, try_join3, try_join4,
 };
 
-use crate::books::{Meant, Value};
+use crate::ledger::{ExpectedPanic, Value};
 use crate::program::{AcquireHow, LockHow, Many, OnceHow, Op, Resolve, RwHow, Where};
-use crate::waker::Foreign;
-use crate::world::{Fail, Inbox, Lent, PERMITS, World};
+use crate::waker::SeparateWaker;
+use crate::world::{Fail, Inbox, PERMITS, SlotGuard, World};
 
 static LOCALS: [Local<Value>; 2] = [const { Local::new() }; 2];
 
-/// Where an operation is run.
+/// The environment of an operation.
 #[derive(Clone)]
 pub(crate) struct Env {
     pub(crate) world: Arc<World>,
@@ -39,7 +39,7 @@ pub(crate) struct Env {
 
 type Run<'a> = BoxFuture<'a, Result<(), Fail>>;
 
-/// Runs the operations of a body, one after the other.
+/// Runs the operations of a body in sequence.
 pub(crate) fn run<'a>(env: &'a Env, body: &'a [Op]) -> Run<'a> {
     Box::pin(async move {
         for op in body {
@@ -50,12 +50,12 @@ pub(crate) fn run<'a>(env: &'a Env, body: &'a [Op]) -> Run<'a> {
     })
 }
 
-/// Why something is cancelled, with a time for its cleanup.
-fn why(time: Option<u64>) -> Why {
-    let why = Why::from("as it says");
+/// Returns cancel options with an optional time limit for cleanup.
+fn cancel_options(time: Option<u64>) -> Why {
+    let cancel_options = Why::from("as it says");
     match time {
-        Some(time) => why.cleanup_time(micros(time)),
-        None => why,
+        Some(time) => cancel_options.cleanup_time(micros(time)),
+        None => cancel_options,
     }
 }
 
@@ -90,7 +90,7 @@ impl Env {
                 }
             }
             Op::Checkpoint => cx.checkpoint()?,
-            Op::Look => self.look(),
+            Op::Look => self.check(),
             Op::Consume => cx.consume(1)?,
             Op::Timeout(limit, body) => {
                 cx.timeout(micros(*limit), async |_| run(self, body).await).await?;
@@ -109,7 +109,7 @@ impl Env {
                 cx.shield_for(micros(*time), async |_| run(self, body).await).await?;
             }
             Op::WithLocal(nth, body) => {
-                let value = world.books.value();
+                let value = world.ledger.value();
                 cx.with_local(&LOCALS[*nth], value, async |_| run(self, body).await).await?;
             }
             Op::Scope(op) => self.scope(op).await?,
@@ -117,9 +117,9 @@ impl Env {
             Op::Supervise(times, body) => self.supervise(*times, body),
             Op::Start(sets, body) => self.start(*sets, body).await,
             Op::CxJob(time) => {
-                let value = world.books.value();
+                let value = world.ledger.value();
                 let time = micros(*time);
-                let counted = world.books.task();
+                let counted = world.ledger.task();
                 let job = cx.spawn_blocking(move || {
                     let _counted = counted;
                     std::thread::sleep(time);
@@ -133,15 +133,15 @@ impl Env {
         Ok(())
     }
 
-    /// Requests to stop, and what is none of the rest.
+    /// Runs cancel requests, and operations of no other group.
     async fn request(&self, op: &Op) -> Result<(), Fail> {
         let Env { world, cx, scope } = self;
         match op {
-            Op::CancelScope(Where::Here, time) => scope.cancel(why(*time)),
+            Op::CancelScope(Where::Here, time) => scope.cancel(cancel_options(*time)),
             Op::CancelScope(Where::Thread, time) => {
                 let scope = scope.clone();
-                let why = why(*time);
-                world.thread(move |_| scope.cancel(why));
+                let cancel_options = cancel_options(*time);
+                world.thread(move |_| scope.cancel(cancel_options));
             }
             Op::StopScope => scope.stop(),
             Op::StopWithin(soft, hard) => {
@@ -160,23 +160,23 @@ impl Env {
             }
             Op::Dump => drop(world.runtime.upgrade().map(|runtime| runtime.dump().to_json())),
             Op::NestedBlockOn => {
-                // Refused where tasks run; a job may do it.
+                // Refused on a worker; a job may do it.
                 drop(world.runtime.upgrade().map(|runtime| runtime.try_block_on(async |_| ())));
             }
-            Op::Foreign(afresh, body) => {
-                Foreign::new(&world.books, *afresh, run(self, body)).await?;
+            Op::SeparateWaker(fresh_waker, body) => {
+                SeparateWaker::new(&world.ledger, *fresh_waker, run(self, body)).await?;
             }
             Op::Thread(place, does) => self.thread(*place, *does),
             Op::HalfPoll(half, times, fate) => self.half_poll(*half, *times, *fate).await,
             Op::FromBag => self.rummage().await,
-            Op::Fail => return Err(Fail::Failed(world.books.returned())),
-            Op::Panic => panic_any(Meant(Some(world.books.returned()))),
+            Op::Fail => return Err(Fail::Failed(world.ledger.returned())),
+            Op::Panic => panic_any(ExpectedPanic(Some(world.ledger.returned()))),
             op => self.locked(op).await?,
         }
         Ok(())
     }
 
-    /// Locks and the like.
+    /// Runs operations on locks and similar objects.
     async fn locked(&self, op: &Op) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         match op {
@@ -209,7 +209,7 @@ impl Env {
         Ok(())
     }
 
-    /// Parts of other operations, and what is made of channels.
+    /// Runs composed operations and operations on streams.
     pub(super) async fn composed(&self, op: &Op) -> Result<(), Fail> {
         match op {
             Op::Post(nth, how) => self.post(*nth, *how).await?,
@@ -217,7 +217,7 @@ impl Env {
             Op::Crew(op) => self.crew(*op),
             Op::Stream(how, items, fate) => self.stream(*how, *items, *fate).await,
             Op::Closed(of) => self.closed(*of).await?,
-            Op::Abandon(stranger, body) => self.abandon(*stranger, body).await?,
+            Op::Abandon(foreign_future, body) => self.abandon(*foreign_future, body).await?,
             Op::SelectOf(how, time, body) => self.select_of(*how, *time, body).await?,
             Op::Attempts(how, most, succeeds, body) => {
                 self.attempts(*how, *most, *succeeds, body).await?;
@@ -232,28 +232,28 @@ impl Env {
             Op::Enabled(owned) => self.enabled(*owned).await?,
             Op::Runtime(does) => self.runtime(*does),
             Op::HalfOf(op, times, fate) => {
-                self.poll_and_leave(self.loose_op(op), *times, *fate).await;
+                self.poll_and_leave(self.detached_op(op), *times, *fate).await;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// What can be asked.
-    fn look(&self) {
+    /// Calls all queries.
+    fn check(&self) {
         let Env { cx, world, .. } = self;
         let _ = (cx.id(), cx.budget(), cx.now(), cx.random(), cx.random_below(7));
         let _ = (cx.is_cancelled(), cx.is_stopping(), cx.try_consume(0));
         let local = LOCALS.iter().find_map(|local| cx.local(local));
         if let Some(local) = local {
-            local.look();
+            local.check();
         }
         let [one, two] = &world.senders;
         let _ = (one.len(), one.is_empty(), one.is_closed(), one.capacity(), one.same_channel(two));
         let _ = (one.downgrade().upgrade(), world.tracked.leaked());
         let _ = (world.semaphore.available_permits(), world.semaphore.is_closed());
         if let Some(value) = world.once.get() {
-            value.look();
+            value.check();
         }
     }
 
@@ -358,25 +358,25 @@ impl Env {
         match how {
             RwHow::Wait => {
                 let guard = world.rwlock.read(cx).await?;
-                let _turn = world.rwlock_turns.reads();
+                let _turn = world.rwlock_monitor.shared();
                 run(self, body).await?;
-                guard.look();
+                guard.check();
             }
             RwHow::Owned => {
                 let guard = world.rwlock.read_owned(cx).await?;
-                let _turn = world.rwlock_turns.reads();
+                let _turn = world.rwlock_monitor.shared();
                 run(self, body).await?;
-                guard.look();
+                guard.check();
             }
             RwHow::Try => {
                 let Ok(guard) = world.rwlock.try_read() else { return Ok(()) };
-                let _turn = world.rwlock_turns.reads();
+                let _turn = world.rwlock_monitor.shared();
                 run(self, body).await?;
-                guard.look();
+                guard.check();
             }
             RwHow::TryOwned => {
                 let Ok(guard) = world.rwlock.try_read_owned() else { return Ok(()) };
-                world.thread(move |_| guard.look());
+                world.thread(move |_| guard.check());
             }
         }
         Ok(())
@@ -390,16 +390,16 @@ impl Env {
             RwHow::Owned | RwHow::TryOwned => None,
         };
         if let Some(mut guard) = guard {
-            let turn = world.rwlock_turns.alone();
-            *guard = world.books.value();
+            let turn = world.rwlock_monitor.exclusive();
+            *guard = world.ledger.value();
             if !downgrades {
                 return run(self, body).await;
             }
             drop(turn);
             let guard = guard.downgrade();
-            let _turn = world.rwlock_turns.reads();
+            let _turn = world.rwlock_monitor.shared();
             run(self, body).await?;
-            guard.look();
+            guard.check();
             return Ok(());
         }
         let owned = match how {
@@ -407,12 +407,12 @@ impl Env {
             _ => world.rwlock.try_write_owned().ok(),
         };
         let Some(mut owned) = owned else { return Ok(()) };
-        let turn = world.rwlock_turns.alone();
-        *owned = world.books.value();
+        let turn = world.rwlock_monitor.exclusive();
+        *owned = world.ledger.value();
         if downgrades {
             drop(turn);
             let owned = owned.downgrade();
-            world.thread(move |_| owned.look());
+            world.thread(move |_| owned.check());
         } else {
             run(self, body).await?;
         }
@@ -422,25 +422,25 @@ impl Env {
     async fn once(&self, how: OnceHow) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         match how {
-            OnceHow::Set => drop(world.once.set(world.books.value())),
+            OnceHow::Set => drop(world.once.set(world.ledger.value())),
             OnceHow::Init => {
                 let init = async || {
                     cx.yield_now().await;
-                    world.books.value()
+                    world.ledger.value()
                 };
-                world.once.get_or_init(cx, init).await?.look();
+                world.once.get_or_init(cx, init).await?.check();
             }
             OnceHow::TryInit(fails) => {
                 let init = async || {
                     cx.yield_now().await;
                     if fails {
-                        Err(Fail::Failed(world.books.returned()))
+                        Err(Fail::Failed(world.ledger.returned()))
                     } else {
-                        Ok(world.books.value())
+                        Ok(world.ledger.value())
                     }
                 };
                 match world.once.get_or_try_init(cx, init).await {
-                    Ok(value) => value.look(),
+                    Ok(value) => value.check(),
                     Err(fail) => drop(fail),
                 }
             }
@@ -453,14 +453,14 @@ impl Env {
         match how {
             LockHow::Lock => {
                 let mut guard = world.mutex.lock(cx).await?;
-                let _turn = world.mutex_turns.alone();
-                *guard = world.books.value();
+                let _turn = world.mutex_monitor.exclusive();
+                *guard = world.ledger.value();
                 run(self, body).await?;
             }
             LockHow::Try => {
                 let Ok(guard) = world.mutex.try_lock() else { return Ok(()) };
-                let _turn = world.mutex_turns.alone();
-                guard.look();
+                let _turn = world.mutex_monitor.exclusive();
+                guard.check();
                 run(self, body).await?;
             }
             LockHow::Owned | LockHow::TryOwned => {
@@ -471,7 +471,7 @@ impl Env {
                         Err(_) => return Ok(()),
                     },
                 };
-                let turn = world.mutex_turns.alone();
+                let turn = world.mutex_monitor.exclusive();
                 match place {
                     Where::Here => {
                         run(self, body).await?;
@@ -479,7 +479,7 @@ impl Env {
                     }
                     Where::Thread => world.thread(move |_| {
                         std::thread::sleep(micros(50));
-                        guard.look();
+                        guard.check();
                         drop(turn);
                     }),
                 }
@@ -538,11 +538,11 @@ impl Env {
 
 fn drop_outcome(outcome: Outcome<Value, Fail>) {
     if let Ok(value) = &outcome {
-        value.look();
+        value.check();
     }
     drop(outcome);
 }
 
-fn receiver(world: &Arc<World>, nth: usize) -> Option<Lent<Inbox>> {
-    Lent::take(world, nth, |world, nth| &world.receivers[nth])
+fn receiver(world: &Arc<World>, nth: usize) -> Option<SlotGuard<Inbox>> {
+    SlotGuard::take(world, nth, |world, nth| &world.receivers[nth])
 }

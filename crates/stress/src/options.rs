@@ -5,20 +5,20 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) seconds: u64,
-    /// Of the seeds of the programs.
+    /// The seed from which the seeds of the programs are derived.
     pub(crate) seed: u64,
-    /// How many programs at most.
+    /// The maximal number of programs.
     pub(crate) rounds: u64,
-    /// Only this one, `rounds` times.
+    /// Run only this program, `rounds` times.
     pub(crate) program: Option<u64>,
     pub(crate) callback_panics: bool,
-    /// Whether programs are run that forget things, which then stay in memory.
+    /// Whether to run programs that forget values, which then stay in memory.
     pub(crate) forgets: bool,
-    /// Whether threads may outlive the runtime they use.
+    /// Whether threads may outlive the runtime that they use.
     pub(crate) late_threads: bool,
-    /// Prints the programs.
+    /// Whether to print the programs.
     pub(crate) shows: bool,
-    /// A program that takes longer hangs.
+    /// A program that runs longer is considered to hang.
     pub(crate) patience: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Options {
                 _ => return Err(USAGE),
             }
         }
-        // One program is run once, unless it is to be run more often.
+        // A single program is run once, unless the number of rounds is given.
         options.rounds = rounds.unwrap_or(if options.program.is_some() { 1 } else { u64::MAX });
         Ok(options)
     }
@@ -82,14 +82,14 @@ mod tests {
     }
 
     #[test]
-    fn one_program_is_run_once_unless_it_is_said_how_often() {
+    fn one_program_is_run_once_by_default() {
         assert_eq!(parse("--program 7").unwrap().rounds, 1);
         assert_eq!(parse("--rounds 9 --program 7").unwrap().rounds, 9);
         assert_eq!(parse("--seconds 3").unwrap().rounds, u64::MAX);
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unknown_arguments_are_refused() {
         assert!(parse("--seconds").is_err());
         assert!(parse("--second 3").is_err());
         assert!(parse("--seed x").is_err());

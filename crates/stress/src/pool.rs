@@ -1,4 +1,4 @@
-//! A channel with several receivers that a program shares.
+//! Shared channels with several receivers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -6,28 +6,31 @@ use asx::channel::mpmc::{self, SharedReceiver, mpmc};
 use asx::channel::unbounded::UnboundedSender;
 use asx::channel::{Disconnected, Sender, TrySendError};
 
-use crate::books::Books;
-use crate::parcel::{Account, Parcel, Receiving};
+use crate::ledger::Ledger;
+use crate::message::{Account, Receiving, TrackedMessage};
 
 /// A receiver of a pool.
-pub(crate) type Fetcher = Receiving<SharedReceiver<Parcel>>;
+pub(crate) type PoolReceiver = Receiving<SharedReceiver<TrackedMessage>>;
 
 /// A sender of a pool.
 #[derive(Clone)]
-pub(crate) struct Poster {
+pub(crate) struct PoolSender {
     pub(crate) account: Arc<Account>,
     pub(crate) sender: Either,
 }
 
 #[derive(Clone)]
 pub(crate) enum Either {
-    Bounded(Sender<Parcel>),
-    Unbounded(UnboundedSender<Parcel>),
+    Bounded(Sender<TrackedMessage>),
+    Unbounded(UnboundedSender<TrackedMessage>),
 }
 
-impl Poster {
-    pub(crate) fn channel(capacity: Option<usize>, books: &Arc<Books>) -> (Poster, Fetcher) {
-        let account = Account::new(books);
+impl PoolSender {
+    pub(crate) fn channel(
+        capacity: Option<usize>,
+        ledger: &Arc<Ledger>,
+    ) -> (PoolSender, PoolReceiver) {
+        let account = Account::new(ledger);
         let (sender, receiver) = match capacity {
             Some(capacity) => {
                 let (sender, receiver) = mpmc(capacity);
@@ -39,60 +42,60 @@ impl Poster {
             }
         };
         let receiver = account.receiver(receiver);
-        (Poster { account, sender }, receiver)
+        (PoolSender { account, sender }, receiver)
     }
 
     /// Sends without waiting.
     pub(crate) fn try_send(&self, from: usize) {
-        let (parcel, receipt) = self.account.parcel(from);
+        let (message, receipt) = self.account.message_for(from);
         receipt.settle(match &self.sender {
-            Either::Bounded(sender) => sender.try_send(parcel),
+            Either::Bounded(sender) => sender.try_send(message),
             Either::Unbounded(sender) => {
-                sender.send(parcel).map_err(|Disconnected(back)| TrySendError::Disconnected(back))
+                sender.send(message).map_err(|Disconnected(back)| TrySendError::Disconnected(back))
             }
         });
     }
 }
 
-/// The channel, until it is replaced.
+/// The current channel, which can be replaced.
 pub(crate) struct Pool {
     capacity: Option<usize>,
-    books: Arc<Books>,
-    ends: Mutex<(Poster, Option<Fetcher>)>,
+    ledger: Arc<Ledger>,
+    ends: Mutex<(PoolSender, Option<PoolReceiver>)>,
 }
 
 impl Pool {
-    pub(crate) fn new(capacity: Option<usize>, books: &Arc<Books>) -> Pool {
-        let (poster, fetcher) = Poster::channel(capacity, books);
-        Pool { capacity, books: books.clone(), ends: Mutex::new((poster, Some(fetcher))) }
+    pub(crate) fn new(capacity: Option<usize>, ledger: &Arc<Ledger>) -> Pool {
+        let (poster, fetcher) = PoolSender::channel(capacity, ledger);
+        Pool { capacity, ledger: ledger.clone(), ends: Mutex::new((poster, Some(fetcher))) }
     }
 
-    fn ends(&self) -> MutexGuard<'_, (Poster, Option<Fetcher>)> {
+    fn ends(&self) -> MutexGuard<'_, (PoolSender, Option<PoolReceiver>)> {
         self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(crate) fn poster(&self) -> Poster {
+    pub(crate) fn poster(&self) -> PoolSender {
         self.ends().0.clone()
     }
 
-    /// A receiver more, if the program has kept one.
-    pub(crate) fn fetcher(&self) -> Option<Fetcher> {
+    /// Returns another receiver, if the program has kept one.
+    pub(crate) fn fetcher(&self) -> Option<PoolReceiver> {
         self.ends().1.clone()
     }
 
-    /// The receiver that the program keeps: others go on.
-    pub(crate) fn take(&self) -> Option<Fetcher> {
+    /// Takes the receiver that the program keeps. Others continue.
+    pub(crate) fn take(&self) -> Option<PoolReceiver> {
         self.ends().1.take()
     }
 
-    /// A new channel. The old one ends when nobody uses it any more.
+    /// Replaces the channel. The old one ends when it is no longer used.
     pub(crate) fn renew(&self) {
-        let (poster, fetcher) = Poster::channel(self.capacity, &self.books);
+        let (poster, fetcher) = PoolSender::channel(self.capacity, &self.ledger);
         let old = std::mem::replace(&mut *self.ends(), (poster, Some(fetcher)));
         drop(old);
     }
 
-    /// Whether every slot is free or has a message in it, once nobody sends.
+    /// Whether every slot is free or holds a message, once no task is sending.
     pub(crate) fn has_all_slots(&self) -> bool {
         match &self.ends().0.sender {
             Either::Bounded(sender) => {

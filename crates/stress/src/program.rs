@@ -1,33 +1,33 @@
-//! Programs as data: what the generator makes and the interpreter runs.
+//! Programs as data: created by the generator and run by the interpreter.
 //!
-//! A program ends whatever happens to it: every wait in it ends with a cancel, what no cancel
-//! reaches (shields, finalizers, jobs) is short, and each of its roots is cancelled after a while.
+//! Every program ends in any case: every wait in it ends with a cancel, code that no cancel reaches
+//! (shields, finalizers, jobs) is short, and each of its roots is cancelled after a while.
 
-use crate::rules::Rules;
+use crate::settings::RuntimeSettings;
 
-/// A whole program: a runtime, and what runs in it.
+/// A complete program: a runtime, and the code that runs in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) workers: usize,
     pub(crate) journal: Journal,
-    /// How many operations a poll may do at once.
+    /// The operation budget of a poll.
     pub(crate) operations: Option<u32>,
-    /// How many polls of cleanup a cancel allows, and how many cancelled tasks go before others.
+    /// The cleanup polls that a cancel allows, and the limit of the cancel streak.
     pub(crate) cleanup_polls: Option<u32>,
     pub(crate) cancel_streak: u32,
-    pub(crate) rules: Rules,
+    pub(crate) settings: RuntimeSettings,
     /// The capacity of the channels.
     pub(crate) capacity: usize,
-    /// Whether values, futures and handles may be forgotten: then leaks say nothing.
+    /// Whether values, futures and handles may be forgotten. Leaks are then not reported.
     pub(crate) forgets: bool,
     /// Whether callbacks (destructors, wakers) may panic.
-    pub(crate) bombs: bool,
-    /// Each runs in a `block_on` of its own thread; the first on the main one.
+    pub(crate) callback_panics: bool,
+    /// The roots, each in a `block_on` on a separate thread; the first on the main thread.
     pub(crate) roots: Vec<Root>,
     pub(crate) shutdown: Option<Shutdown>,
-    /// Whether the threads that programs start are waited for before the runtime is dropped, and
-    /// whether the bag of leftovers is emptied before.
+    /// Whether the threads that programs start are joined before the runtime is dropped, and
+    /// whether the bag of leftovers is emptied before that.
     pub(crate) threads_first: bool,
     pub(crate) bag_first: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Journal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) collect: bool,
-    /// After so many microseconds everything in it is cancelled.
+    /// The number of microseconds after which everything in it is cancelled.
     pub(crate) reaped: u64,
     pub(crate) body: Vec<Op>,
 }
@@ -54,11 +54,11 @@ pub(crate) struct Shutdown {
     pub(crate) after: u64,
     pub(crate) soft: u64,
     pub(crate) hard: u64,
-    /// Whether somebody waits for its end.
+    /// Whether to wait for its end.
     pub(crate) waits: bool,
 }
 
-/// What a channel, a lock or a value is used for, by its number.
+/// The number of a channel, lock or value.
 pub(crate) type Nth = usize;
 /// Microseconds.
 pub(crate) type Micros = u64;
@@ -81,17 +81,17 @@ pub(crate) enum Op {
     TryJoin(Many, Vec<Vec<Op>>),
     Group(Vec<Vec<Op>>),
     Select(Micros, Nth),
-    /// For so long at the most.
+    /// With an optional maximal duration.
     Shield(Option<Micros>, Vec<Op>),
     WithLocal(Nth, Vec<Op>),
     Scope(Box<ScopeOp>),
-    /// A task in the innermost scope.
+    /// Spawns a task in the innermost scope.
     Spawn(Box<Child>),
     Supervise(u32, Vec<Op>),
     Start(bool, Vec<Op>),
     CxJob(Micros),
     Defer(Vec<Op>),
-    /// With a time for cleanup, or a number of polls.
+    /// With an optional time limit for cleanup.
     CancelScope(Where, Option<Micros>),
     StopScope,
     StopWithin(Micros, Micros),
@@ -111,7 +111,7 @@ pub(crate) enum Op {
     RegionChannel(usize),
     Lock(Where, LockHow, Vec<Op>),
     Read(RwHow, Vec<Op>),
-    /// Downgrades the guard first, or not.
+    /// Whether to downgrade the guard first.
     Write(RwHow, bool, Vec<Op>),
     Acquire(usize, AcquireHow, Vec<Op>),
     Notify(bool),
@@ -119,73 +119,73 @@ pub(crate) enum Op {
     Barrier,
     Once(OnceHow),
     Obligation(Resolve),
-    /// A future polled a few times by hand, and then left like this.
+    /// Polls a future a few times by hand, and then leaves it in this way.
     HalfPoll(Half, usize, Fate),
-    /// Takes something out of the bag and does with it what can be done.
+    /// Takes a leftover out of the bag and uses it.
     FromBag,
-    /// Polls the operations with a waker of its own, as executors inside a task do.
-    Foreign(bool, Vec<Op>),
-    /// A thread of the program's own.
+    /// Polls the operations with a separate waker, as executors inside a task do.
+    SeparateWaker(bool, Vec<Op>),
+    /// Starts a thread.
     Thread(Where, ThreadDoes),
     NestedBlockOn,
     Dump,
     Fail,
     Panic,
-    /// Takes so many connections, and uses each in a task of its own.
+    /// Accepts this many connections, and uses each in a separate task.
     Serve(Family, usize, Vec<Use>),
-    /// Connects to where somebody takes connections, or does not any more.
+    /// Connects to a listener, which may have been closed.
     Dial(Family, Vec<Use>),
-    /// A connection, whose other end is used by a task.
+    /// A connection with its other end used by a task.
     Connection(Family, Vec<Use>, Vec<Use>),
-    /// Frames from a task to this one.
+    /// Receives frames from a task.
     Frames(Family, usize),
-    /// So many datagrams.
+    /// Exchanges this many datagrams.
     Datagrams(Family, usize),
-    /// A descriptor that is watched.
+    /// Uses a registered descriptor.
     Descriptor(Family, Vec<Use>),
     /// Sends to a channel with several receivers.
     Post(Nth, PostHow),
-    /// Receives from it.
+    /// Receives from a channel with several receivers.
     Fetch(Nth, FetchHow),
     /// Tasks that send and tasks that receive, until all senders are gone.
     Crew(CrewOp),
-    /// So many items of a stream that owns what it is made of.
+    /// Takes this many items of a stream that owns its source.
     Stream(StreamHow, usize, Fate),
-    /// Waits until nobody receives what a sender of this kind sends.
+    /// Waits until the receivers of this kind of sender are gone.
     Closed(ClosedOf),
-    /// A future of others that is given up with a cancel.
-    Abandon(Stranger, Vec<Op>),
+    /// A foreign future that is abandoned on cancel.
+    Abandon(ForeignFuture, Vec<Op>),
     SelectOf(SelectHow, Micros, Vec<Op>),
-    /// So many attempts at most, of which this one succeeds.
+    /// Up to the first number of attempts, of which the second one succeeds.
     Attempts(AttemptHow, u32, u32, Vec<Op>),
-    /// Parts whose ends are counted.
+    /// Parts with counted ends.
     Parts(PartsHow, Vec<Vec<Op>>),
-    /// The value of a task.
+    /// Takes the value of a task.
     Value(Box<Child>),
     Reset(ResetHow, Micros, usize),
-    /// A queue of so many values that are due some time.
+    /// A queue of this many delayed values.
     Delays(usize, Fate),
-    /// Guards of parts.
+    /// Mapped guards.
     Parted(LockKind, Where, Vec<Op>),
     /// Permits of a semaphore that are split and merged.
     Permits(bool, Vec<Op>),
-    /// A semaphore that is closed while somebody waits at it.
+    /// A semaphore that is closed while a task waits for it.
     Shut,
-    /// A wait for a notification that takes its place before it is polled.
+    /// A notification that is enabled before it is polled.
     Enabled(bool),
     Runtime(HandleDoes),
-    /// An operation polled a few times by hand, and then left like this.
+    /// An operation that is polled a few times by hand, and then left in this way.
     HalfOf(Box<Op>, usize, Fate),
 }
 
-/// What kind of socket: one of the internet or a unix one.
+/// The family of a socket: internet or unix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Inet,
     Unix,
 }
 
-/// What is done with a connection.
+/// A use of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Read(usize),
@@ -193,53 +193,53 @@ pub(crate) enum Use {
     Write(usize),
     WriteVectored(usize),
     WriteAll(usize),
-    /// For so long at the most.
+    /// With a maximal duration.
     Within(Micros, Box<Use>),
-    /// Ends one direction or both.
+    /// Shuts down one direction or both.
     Shutdown(std::net::Shutdown),
-    /// Both directions at the same time, borrowed.
+    /// Uses both directions at the same time, borrowed.
     Split(usize),
-    /// The direction to the peer goes elsewhere, the other one is used here; or the other way.
+    /// Moves one half elsewhere and uses the other one here.
     Halves {
         reads: bool,
         elsewhere: Where,
         bytes: usize,
         reunites: bool,
     },
-    /// Throws away what was not sent when it is closed.
+    /// Discards unsent data on close.
     Reset,
-    /// Settings and addresses.
+    /// Queries settings and addresses.
     Look,
-    /// By the traits of another library, which polls with the task's waker.
+    /// Uses the traits of another library, polled with the task's waker.
     Bound(usize),
-    /// Out of the runtime and into it again.
+    /// Converts the stream to std and back.
     Std,
-    /// A read that is polled by hand, and then left like this with the connection.
+    /// A read that is polled by hand, and then left in this way with the connection.
     Half(usize, Fate),
     Yield,
-    /// Whoever finds it may have it.
+    /// Leaves the connection in the bag.
     Bag,
     ToThread,
     Drop,
 }
 
-/// How something is sent to several receivers.
+/// Ways to send to a channel with several receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostHow {
     Send,
     Try,
     Reserve,
     Owned,
-    /// Gives the permit back.
+    /// Releases the permit.
     Abort,
     NextPermit,
-    /// So many slots, of which so many are used.
+    /// This many slots, of which the second number is used.
     Many(usize, usize),
     TryMany(usize, usize),
     Evict,
     Sink,
     OwnedSink,
-    /// By a sender that is the only strong one at the end.
+    /// Uses a sender that is the only strong one at the end.
     Weak,
 }
 
@@ -250,12 +250,12 @@ pub(crate) enum FetchHow {
     Many(usize),
     Stream(usize),
     Look,
-    /// Closes it to senders and takes what is left.
+    /// Refuses further senders and receives the rest.
     Drain,
     CloseAndTake,
     /// Drops the receiver that the program keeps.
     DropOne,
-    /// A new channel in place of this one.
+    /// Replaces the channel.
     Renew,
 }
 
@@ -264,19 +264,19 @@ pub(crate) enum FetchHow {
 pub(crate) struct CrewOp {
     pub(crate) producers: usize,
     pub(crate) consumers: usize,
-    /// `None`: without a bound.
+    /// `None`: unbounded.
     pub(crate) capacity: Option<usize>,
     pub(crate) messages: usize,
     pub(crate) batches: bool,
 }
 
-/// What a stream is made of.
+/// The source of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamHow {
     Messages,
     Shared,
     Throttled(Micros),
-    /// So many streams in one.
+    /// This many merged streams.
     Map(usize),
     Heard,
     Snapshots,
@@ -293,24 +293,24 @@ pub(crate) enum ClosedOf {
     Shared(Nth),
 }
 
-/// A future that knows nothing of cancels.
+/// A foreign future, which does not observe cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stranger {
-    /// Is never done.
+pub(crate) enum ForeignFuture {
+    /// Never completes.
     Never,
-    /// Wakes itself so often.
+    /// Wakes itself this many times.
     Polls(usize),
     /// Is woken by a thread.
     Thread,
-    /// Operations.
+    /// Runs operations.
     Body,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SelectHow {
-    Assumed(Stranger),
-    Abandoned(Stranger),
-    /// The body is borrowed and goes on afterwards.
+    Assumed(ForeignFuture),
+    Abandoned(ForeignFuture),
+    /// The body is borrowed and continues afterwards.
     Resumed,
     Random(Nth),
     Refutable(Nth),
@@ -350,25 +350,25 @@ pub(crate) enum LockKind {
     OwnedWrite,
 }
 
-/// What is done with the handle of the runtime.
+/// Uses of the runtime's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandleDoes {
     Dump,
     Metrics,
     Health,
-    /// Stops everything, with these times.
+    /// Stops everything, with these grace periods.
     Stop(Micros, Micros),
 }
 
-/// Which form of a combinator.
+/// The form of a combinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Many {
-    /// The form for exactly as many as there are, up to four.
+    /// The tuple form, for up to four.
     Few,
     All,
 }
 
-/// Where something is done.
+/// The place of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Where {
     Here,
@@ -384,13 +384,13 @@ pub(crate) struct ScopeOp {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScopeHow {
-    /// `cx.scope`: panics go on.
+    /// `cx.scope`: panics propagate.
     Plain,
     Try,
     Collect,
-    /// With a budget: a deadline after so many microseconds.
+    /// With a budget: a deadline after this many microseconds.
     Within(Micros),
-    /// So many polls of cleanup.
+    /// With this many polls of cleanup.
     CleanupPolls(u32),
 }
 
@@ -405,7 +405,7 @@ pub(crate) struct Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChildKind {
     Plain,
-    /// A closure that drops its context at once.
+    /// A closure that drops its context immediately.
     NoCx,
     Local,
     Pinned(usize),
@@ -415,16 +415,16 @@ pub(crate) enum ChildKind {
     Priority(u8),
     Within(Micros),
     Polls(u64),
-    /// At most so many units of what it consumes.
+    /// With this cost budget.
     Cost(u64),
-    /// With a deadline so many microseconds after the start of the runtime.
+    /// With a deadline this many microseconds after the start of the runtime.
     By(Micros),
-    /// With an error if it can't be spawned.
+    /// With an error if it cannot be spawned.
     Try,
     TryBlocking,
 }
 
-/// How a body ends, if nothing else ends it.
+/// The end of a body, unless something else ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Value,
@@ -432,7 +432,7 @@ pub(crate) enum End {
     Panic,
 }
 
-/// What becomes of a handle.
+/// The use of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handle {
     Drop,
@@ -480,7 +480,7 @@ pub(crate) enum TrackedHow {
     Try,
 }
 
-/// Who answers a question.
+/// The sender of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyBy {
     Task,
@@ -536,7 +536,7 @@ pub(crate) enum RwHow {
 pub(crate) enum OnceHow {
     Set,
     Init,
-    /// An initialisation that fails, or does not.
+    /// An initialisation that may fail.
     TryInit(bool),
 }
 
@@ -547,7 +547,7 @@ pub(crate) enum AcquireHow {
     One,
     Try,
     TryOwned,
-    /// The permit is never given back; others are added in its place.
+    /// The permit is never released; others are added in its place.
     Replace,
 }
 
@@ -558,7 +558,7 @@ pub(crate) enum Resolve {
     Leave,
 }
 
-/// Which future is polled by hand.
+/// A future that is polled by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
     Sleep,
@@ -574,7 +574,7 @@ pub(crate) enum Half {
     Cancelled,
 }
 
-/// What becomes of a future that is not finished.
+/// The fate of an unfinished future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Drop,
@@ -597,7 +597,7 @@ pub(crate) enum ThreadDoes {
 }
 
 impl Op {
-    /// The name of the kind, of which [`KINDS`] has all.
+    /// Returns the name of the kind; [`KINDS`] has all of them.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Op::Yield => "yield",
@@ -651,7 +651,7 @@ impl Op {
             Op::Obligation(_) => "obligation",
             Op::HalfPoll(..) => "half_poll",
             Op::FromBag => "from_bag",
-            Op::Foreign(..) => "foreign",
+            Op::SeparateWaker(..) => "foreign",
             Op::Thread(..) => "thread",
             Op::NestedBlockOn => "nested_block_on",
             Op::Dump => "dump",

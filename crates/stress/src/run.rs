@@ -1,4 +1,4 @@
-//! Runs a program, and looks at the books when nothing of it is left.
+//! Runs a program, and checks the ledger when nothing of it is left.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use asx::{BlockOnError, Budget, Cx, Grace, Health, Policy, Runtime, Scope};
 
 use crate::PANICS;
-use crate::books::{Books, Counted};
-use crate::finale;
+use crate::ledger::{Counted, Ledger};
+use crate::liveness;
 use crate::ops::{Env, run};
 use crate::program::{Journal, Program, Root, Shutdown};
-use crate::watch::Watch;
-use crate::world::{Fail, World, quietly};
+use crate::watchdog::Watchdog;
+use crate::world::{Fail, World, contain_panic};
 
-/// Runs a program: what is wrong with what it came to.
-pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
-    let books = Books::new(program.bombs);
+/// Runs a program and all checks. Returns the first failure.
+pub(crate) fn program(program: &Program, watch: &Watchdog) -> Result<(), String> {
+    let ledger = Ledger::new(program.callback_panics);
     let panics = PANICS.load(Relaxed);
     let builder = Runtime::builder().workers(program.workers).blocking_threads(3);
     let builder = builder.seed(program.seed).operations_per_poll(program.operations);
@@ -26,7 +26,7 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
         Some(polls) => builder.cleanup_polls(polls),
         None => builder,
     };
-    let builder = program.rules.apply(builder, program.seed);
+    let builder = program.settings.apply(builder, program.seed);
     let builder = match program.journal {
         Journal::Off => builder,
         Journal::Ring => builder.journal(512),
@@ -34,7 +34,7 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     };
     let mut runtime = Arc::new(builder.build().map_err(|error| error.to_string())?);
     watch.begin(program.seed, runtime.handle());
-    let world = World::new(program, &runtime, &books);
+    let world = World::new(program, &runtime, &ledger);
     let ran = run_roots(program, &world, &runtime);
     if program.threads_first {
         world.join_threads();
@@ -44,18 +44,20 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
     }
     let stopped = program.shutdown.is_some() || world.stopped.load(Relaxed);
     let settled = ran.and_then(|()| settled(program, stopped, &runtime));
-    // What may be refused, or panic, is not a program that must end by itself.
-    let calm =
-        !program.rules.refuse() && !program.bombs && !stopped && program.seed.is_multiple_of(4);
+    // Programs with refusals, panics or a stop need not complete by themselves.
+    let calm = !program.settings.may_refuse()
+        && !program.callback_panics
+        && !stopped
+        && program.seed.is_multiple_of(4);
     let settled = match calm {
-        true => settled.and_then(|()| finale::run(&runtime, &books, program.capacity)),
+        true => settled.and_then(|()| liveness::run(&runtime, &ledger, program.capacity)),
         false => settled,
     };
     let health = runtime.metrics().health;
     if program.journal != Journal::Off {
         drop(runtime.journal());
     }
-    // A thread may be looking at it.
+    // Another thread may be using it.
     let runtime = loop {
         match Arc::try_unwrap(runtime) {
             Ok(alone) => break alone,
@@ -63,22 +65,22 @@ pub(crate) fn program(program: &Program, watch: &Watch) -> Result<(), String> {
         }
         thread::yield_now();
     };
-    // What watches must not keep its memory either.
-    watch.let_go();
+    // The watchdog must not keep its memory alive either.
+    watch.release_runtime();
     drop(runtime);
     world.join_threads();
     world.empty_bag();
-    world.given_back(program.bombs);
-    quietly(|| drop(world));
+    world.check_returned(program.callback_panics);
+    contain_panic(|| drop(world));
     watch.end();
     settled?;
-    healthy(program, health, &books, PANICS.load(Relaxed) - panics)?;
-    books.balance(program.forgets)
+    healthy(program, health, &ledger, PANICS.load(Relaxed) - panics)?;
+    ledger.balance(program.forgets)
 }
 
-/// Whether what the runtime counts is what the program did, in which there were so many panics.
-/// (How many wakes come too late depends on when threads run.)
-fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Result<(), String> {
+/// Checks the runtime's counters against the program, during which `panics` panics occurred. The
+/// number of late wakes is not checked, because it depends on the scheduling of threads.
+fn healthy(program: &Program, health: Health, ledger: &Ledger, panics: u64) -> Result<(), String> {
     let Health {
         overruns,
         lost_panics,
@@ -90,25 +92,25 @@ fn healthy(program: &Program, health: Health, books: &Books, panics: u64) -> Res
         leaked_obligations: _,
         long_polls: _,
     } = health;
-    // A task is ended by force once, a program perhaps before it has begun. No shield lasts so long
-    // that it counts.
-    let spawned = (books.tasks_spawned.load(Relaxed) + program.roots.len()) as u64;
+    // A task is aborted at most once, possibly before the program has begun. No shield lasts long
+    // enough to count as an overrun.
+    let spawned = (ledger.tasks_spawned.load(Relaxed) + program.roots.len()) as u64;
     if overruns > spawned {
         return Err(format!("{overruns} overruns of {spawned} tasks"));
     }
-    if !program.bombs && callback_panics > 0 {
+    if !program.callback_panics && callback_panics > 0 {
         let last = crate::last_panic();
-        let told = format!("{callback_panics} panics of callbacks, none of which panics");
-        return Err(format!("{told}; {panics} panics in all, the last ever: {last}"));
+        let told = format!("{callback_panics} panics of callbacks, but no callback panics");
+        return Err(format!("{told}; {panics} panics in total, the last one: {last}"));
     }
     if lost_panics + callback_panics > panics {
         let counted = format!("{lost_panics} lost, {callback_panics} of callbacks");
-        return Err(format!("{counted}, and {panics} panics in all"));
+        return Err(format!("{counted}, but {panics} panics in total"));
     }
     Ok(())
 }
 
-/// Runs the roots, each in a `block_on` of its own, and the shutdown beside them.
+/// Runs the roots, each in a separate `block_on`, concurrently with the shutdown.
 fn run_roots(program: &Program, world: &Arc<World>, runtime: &Arc<Runtime>) -> Result<(), String> {
     thread::scope(|threads| {
         let stops = program.shutdown.map(|shutdown| {
@@ -147,7 +149,7 @@ fn block_on(root: &Root, world: &Arc<World>, runtime: &Runtime) -> Result<(), St
     match ended {
         Ok(()) | Err(BlockOnError::ShutDown | BlockOnError::Ended(_)) => Ok(()),
         Err(BlockOnError::Panicked(panic)) => {
-            quietly(|| drop(panic));
+            contain_panic(|| drop(panic));
             Ok(())
         }
         Err(BlockOnError::Refused(_)) if world.refuses => Ok(()),
@@ -156,23 +158,23 @@ fn block_on(root: &Root, world: &Arc<World>, runtime: &Runtime) -> Result<(), St
 }
 
 async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
-    let _task: Counted = world.books.task();
+    let _task: Counted = world.ledger.task();
     let policy = if root.collect { Policy::CollectAll } else { Policy::FailFast };
     let reaped = Duration::from_micros(root.reaped);
-    let opened = world.books.scope();
+    let opened = world.ledger.scope();
     let outcome = cx
         .scope_with(policy)
         .budget(Budget::INFINITE)
         .run(async |s: Scope<Fail>| {
             let reaps = s.clone();
             if world.refuses {
-                // A task might be refused, or its sleep.
-                world.thread_for_sure(move || {
+                // A thread, because a task or its sleep could be refused.
+                world.spawn_thread(move || {
                     thread::sleep(reaped);
                     reaps.cancel("reaped");
                 });
             } else {
-                let task = world.books.task();
+                let task = world.ledger.task();
                 s.task("reaper").spawn(async move |cx: Cx| {
                     let _task = task;
                     let _ = cx.sleep(reaped).await;
@@ -187,11 +189,11 @@ async fn body(cx: Cx, root: &Root, world: &Arc<World>) {
     drop(outcome);
 }
 
-/// How long a timer may be seen that a worker is about to take back: it is armed before it is known
-/// whether its region still needs it.
+/// How long a timer may remain that a worker is about to cancel. A timer is armed before it is
+/// known whether its region still needs it.
 const TIMERS_SETTLE: Duration = Duration::from_secs(2);
 
-/// No task, region or timer is left in the runtime.
+/// Checks that no task, region or timer is left in the runtime.
 fn settled(program: &Program, stopped: bool, runtime: &Runtime) -> Result<(), String> {
     let end = Instant::now() + TIMERS_SETTLE;
     loop {
@@ -203,14 +205,14 @@ fn settled(program: &Program, stopped: bool, runtime: &Runtime) -> Result<(), St
     }
 }
 
-/// How many timers are left that should not be, and whether anything is.
+/// Returns the number of leftover timers, and the result of the check.
 fn left(program: &Program, stopped: bool, runtime: &Runtime) -> (usize, Result<(), String>) {
     let dump = runtime.dump();
     let regions = dump.regions.len();
     let closed = regions == 1 || (regions == 0 && stopped);
-    // While the root closes, the grace of the shutdown has an alarm.
+    // While the root closes, the grace period of the shutdown has a timer.
     let alarms = usize::from(regions == 1 && stopped);
-    // A future that is in the bag, with a thread, or forgotten, may have one.
+    // A future that is in the bag, owned by a thread, or forgotten may have a timer.
     let timers = if program.threads_first && program.bag_first && !program.forgets {
         dump.timers.saturating_sub(alarms)
     } else {
@@ -220,6 +222,6 @@ fn left(program: &Program, stopped: bool, runtime: &Runtime) -> (usize, Result<(
     if tasks == 0 && closed && timers == 0 {
         return (0, Ok(()));
     }
-    let told = format!("at the end {tasks} tasks, {regions} regions, {timers} timers are left");
+    let told = format!("at the end, {tasks} tasks, {regions} regions and {timers} timers are left");
     (timers, Err(format!("{told}\n{dump}")))
 }

@@ -1,4 +1,4 @@
-//! What the tasks and threads of a program share.
+//! The state that the tasks and threads of a program share.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,14 +19,14 @@ use asx::net::{TcpStream, UnixStream};
 use asx::time::Time;
 use asx::{Cancelled, Cx, Runtime, Scope, Task, sync};
 
-use crate::books::{Books, Value};
-use crate::connection::{Conn, Places};
+use crate::connection::{Connection, ListenAddrs};
 use crate::generate::EACH;
+use crate::ledger::{Ledger, Value};
+use crate::lock_monitor::LockMonitor;
 use crate::pool::Pool;
 use crate::program::{KINDS, Op, Program};
-use crate::turns::Turns;
 
-/// Why a task of a program ends early.
+/// The reason why a task of a program ends early.
 pub(crate) enum Fail {
     Cancelled,
     Failed(#[allow(dead_code, reason = "dropped with it")] Value),
@@ -38,32 +38,32 @@ impl From<Cancelled> for Fail {
     }
 }
 
-/// A future that belongs to nobody yet.
-pub(crate) type Loose = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A future that is not yet owned by a task.
+pub(crate) type DetachedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What is left lying about for whoever finds it.
-pub(crate) enum Thing {
+/// A leftover in the bag, which any task or thread may take.
+pub(crate) enum Leftover {
     Task(Task<Value, Fail>),
-    Future(Loose),
+    Future(DetachedFuture),
     Reply(Reply<Value>),
     Permit(OwnedPermit<Value>),
     Scope(Scope<Fail>),
     Cx(Cx),
-    Tcp(Conn<TcpStream>),
-    Unix(Conn<UnixStream>),
+    Tcp(Connection<TcpStream>),
+    Unix(Connection<UnixStream>),
 }
 
-/// How many permits the semaphore has.
+/// The number of permits of the semaphore.
 pub(crate) const PERMITS: usize = 2;
-/// How many threads a program starts at most.
+/// The maximal number of threads that a program starts.
 const THREADS: usize = 16;
 
 pub(crate) struct World {
-    pub(crate) books: Arc<Books>,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) workers: usize,
-    /// Whether the runtime may refuse what is asked for.
+    /// Whether the runtime may refuse requests.
     pub(crate) refuses: bool,
-    /// Weak: what threads hold must not keep the runtime's memory.
+    /// Weak, because objects owned by threads must not keep the runtime's memory alive.
     pub(crate) runtime: Weak<Runtime>,
     pub(crate) senders: [Sender<Value>; EACH],
     pub(crate) receivers: [Slot<Inbox>; EACH],
@@ -81,31 +81,35 @@ pub(crate) struct World {
     pub(crate) notify: Arc<sync::Notify>,
     pub(crate) barrier: sync::Barrier,
     pub(crate) once: sync::OnceCell<Value>,
-    /// Who is inside the locks.
-    pub(crate) mutex_turns: Turns,
-    pub(crate) rwlock_turns: Turns,
-    /// Channels with several receivers: one with a bound, one without.
+    /// Monitors of the locks.
+    pub(crate) mutex_monitor: LockMonitor,
+    pub(crate) rwlock_monitor: LockMonitor,
+    /// Channels with several receivers: one bounded, one unbounded.
     pub(crate) pools: [Pool; EACH],
-    /// Whether things may be forgotten.
+    /// Whether values may be forgotten.
     pub(crate) forgets: bool,
-    /// By how much timers may be early, as those that are nearly due fire together.
+    /// How early timers may fire, because nearly due timers are coalesced.
     early: Duration,
     /// Whether a task has stopped the runtime.
     pub(crate) stopped: AtomicBool,
-    /// Where connections are taken.
-    pub(crate) places: Places,
-    bag: Mutex<VecDeque<Thing>>,
+    /// The addresses of listeners.
+    pub(crate) listen_addrs: ListenAddrs,
+    bag: Mutex<VecDeque<Leftover>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     started: AtomicUsize,
     coins: AtomicU64,
 }
 
-/// How often each kind of operation was run, in the order of [`KINDS`].
+/// The number of runs of each kind of operation, in the order of [`KINDS`].
 pub(crate) static REACHED: [AtomicU64; KINDS.len()] = [const { AtomicU64::new(0) }; KINDS.len()];
 
 impl World {
-    pub(crate) fn new(program: &Program, runtime: &Arc<Runtime>, books: &Arc<Books>) -> Arc<World> {
-        let inbox = |receiver| Slot::new(Inbox { receiver, books: books.clone() });
+    pub(crate) fn new(
+        program: &Program,
+        runtime: &Arc<Runtime>,
+        ledger: &Arc<Ledger>,
+    ) -> Arc<World> {
+        let inbox = |receiver| Slot::new(Inbox { receiver, ledger: ledger.clone() });
         let channels = std::array::from_fn::<_, EACH, _>(|_| bounded(program.capacity));
         let mut senders = Vec::new();
         let mut receivers = Vec::new();
@@ -118,11 +122,11 @@ impl World {
         let (unbounded, unbounded_rx) = unbounded();
         let (tracked, tracked_rx) = session::bounded(program.capacity);
         let (publisher, subscriber) = broadcast(program.capacity);
-        let (setter, watcher) = watch(books.value());
+        let (setter, watcher) = watch(ledger.value());
         Arc::new(World {
-            books: books.clone(),
+            ledger: ledger.clone(),
             workers: program.workers,
-            refuses: program.rules.refuse(),
+            refuses: program.settings.may_refuse(),
             runtime: Arc::downgrade(runtime),
             senders: std::array::from_fn(|_| senders.next().expect("one each")),
             receivers: std::array::from_fn(|_| receivers.next().expect("one each")),
@@ -134,19 +138,19 @@ impl World {
             subscriber: Slot::new(subscriber),
             setter,
             watcher: Slot::new(watcher),
-            mutex: Arc::new(sync::Mutex::new(books.value())),
-            rwlock: Arc::new(sync::RwLock::new(books.value())),
+            mutex: Arc::new(sync::Mutex::new(ledger.value())),
+            rwlock: Arc::new(sync::RwLock::new(ledger.value())),
             semaphore: Arc::new(sync::Semaphore::new(PERMITS)),
             notify: Arc::new(sync::Notify::new()),
             barrier: sync::Barrier::new(2),
             once: sync::OnceCell::new(),
-            mutex_turns: Turns::new(books),
-            rwlock_turns: Turns::new(books),
-            pools: [Pool::new(Some(program.capacity), books), Pool::new(None, books)],
+            mutex_monitor: LockMonitor::new(ledger),
+            rwlock_monitor: LockMonitor::new(ledger),
+            pools: [Pool::new(Some(program.capacity), ledger), Pool::new(None, ledger)],
             forgets: program.forgets,
-            early: Duration::from_micros(program.rules.coalesce.unwrap_or(0)),
+            early: Duration::from_micros(program.settings.coalesce.unwrap_or(0)),
             stopped: AtomicBool::new(false),
-            places: Places::default(),
+            listen_addrs: ListenAddrs::default(),
             bag: Mutex::default(),
             threads: Mutex::default(),
             started: AtomicUsize::new(0),
@@ -159,45 +163,45 @@ impl World {
         REACHED[at.unwrap_or_default()].fetch_add(1, Relaxed);
     }
 
-    /// A choice that is not part of the program.
+    /// Makes a choice that is not part of the program.
     pub(crate) fn coin(&self, sides: u64) -> u64 {
         asx_kernel::rng::mix64(self.coins.fetch_add(1, Relaxed)) % sides
     }
 
-    pub(crate) fn put(&self, thing: Thing) {
-        lock(&self.bag).push_back(thing);
+    pub(crate) fn put(&self, leftover: Leftover) {
+        lock(&self.bag).push_back(leftover);
     }
 
-    /// Something out of the bag: the oldest, or the newest.
-    pub(crate) fn find(&self) -> Option<Thing> {
+    /// Takes a leftover out of the bag: the oldest, or the newest.
+    pub(crate) fn find(&self) -> Option<Leftover> {
         let newest = self.coin(2) == 0;
         let mut bag = lock(&self.bag);
         if newest { bag.pop_back() } else { bag.pop_front() }
     }
 
-    /// Empties the bag; what panics on the way is as meant.
+    /// Empties the bag. Panics in the process belong to the program.
     pub(crate) fn empty_bag(&self) {
-        while let Some(thing) = self.find() {
-            quietly(|| drop(thing));
+        while let Some(leftover) = self.find() {
+            contain_panic(|| drop(leftover));
         }
     }
 
-    /// Runs `does` on a thread of its own, unless there are enough of them: then here.
+    /// Runs `does` on a new thread, or on this one if there are too many.
     pub(crate) fn thread(self: &Arc<Self>, does: impl FnOnce(&Arc<World>) + Send + 'static) {
         let world = self.clone();
         if self.started.fetch_add(1, Relaxed) >= THREADS {
-            return quietly(|| does(&world));
+            return contain_panic(|| does(&world));
         }
         let thread = std::thread::spawn(move || {
-            quietly(|| does(&world));
-            quietly(|| drop(world));
+            contain_panic(|| does(&world));
+            contain_panic(|| drop(world));
         });
         lock(&self.threads).push(thread);
     }
 
-    /// Runs `does` on a thread of its own.
-    pub(crate) fn thread_for_sure(&self, does: impl FnOnce() + Send + 'static) {
-        lock(&self.threads).push(std::thread::spawn(move || quietly(does)));
+    /// Runs `does` on a new thread.
+    pub(crate) fn spawn_thread(&self, does: impl FnOnce() + Send + 'static) {
+        lock(&self.threads).push(std::thread::spawn(move || contain_panic(does)));
     }
 
     /// Waits for all threads.
@@ -211,51 +215,51 @@ impl World {
         }
     }
 
-    /// Whether what waited until `due` has not ended too early.
+    /// Whether a wait until `due` has not ended too early.
     pub(crate) fn in_time(&self, cx: &Cx, due: Time) -> bool {
         cx.now() + self.early >= due
     }
 
-    /// Whether all that was lent has been given back, once nothing runs any more: what was
-    /// forgotten is not, and what a destructor that panics may leak is not either.
-    pub(crate) fn given_back(&self, bombs: bool) {
-        if self.forgets || bombs {
+    /// Checks that all slots and permits were released, once nothing is running. Skipped if values
+    /// were forgotten, or if a panicking destructor may leak.
+    pub(crate) fn check_returned(&self, callback_panics: bool) {
+        if self.forgets || callback_panics {
             return;
         }
         let permits = self.semaphore.available_permits();
-        self.books.expect(permits == PERMITS, "permits of the semaphore are missing");
-        self.books.expect(self.mutex.try_lock().is_ok(), "the mutex is locked for ever");
-        self.books.expect(self.rwlock.try_write().is_ok(), "the lock is locked for ever");
+        self.ledger.expect(permits == PERMITS, "permits of the semaphore are missing");
+        self.ledger.expect(self.mutex.try_lock().is_ok(), "the mutex is locked permanently");
+        self.ledger.expect(self.rwlock.try_write().is_ok(), "the rwlock is locked permanently");
         for sender in &self.senders {
             let all =
                 sender.is_closed() || sender.capacity() + sender.len() == sender.max_capacity();
-            self.books.expect(all, "slots of a channel are missing");
+            self.ledger.expect(all, "slots of a channel are missing");
         }
         for pool in &self.pools {
-            self.books.expect(pool.has_all_slots(), "slots of a channel are missing");
+            self.ledger.expect(pool.has_all_slots(), "slots of a channel are missing");
         }
     }
 
-    /// Counts a message that is on its way, or drops one that came back.
+    /// Counts a message that was sent, or drops one that was returned.
     pub(crate) fn sent<E>(&self, sent: Result<(), E>) {
         if sent.is_ok() {
-            self.books.sent.fetch_add(1, Relaxed);
+            self.ledger.sent.fetch_add(1, Relaxed);
         }
         drop(sent);
     }
 
-    /// Counts and drops a message that arrived.
+    /// Counts and drops a received message.
     pub(crate) fn received(&self, value: Value) {
-        self.books.received.fetch_add(1, Relaxed);
-        value.look();
+        self.ledger.received.fetch_add(1, Relaxed);
+        value.check();
     }
 }
 
-/// Runs something whose panic is as meant, and the drop of its payload too.
-pub(crate) fn quietly(does: impl FnOnce()) {
+/// Runs a function and contains its panic, including a panic of the payload's destructor.
+pub(crate) fn contain_panic(does: impl FnOnce()) {
     let Err(payload) = catch_unwind(AssertUnwindSafe(does)) else { return };
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        // A payload whose drop panics with another one ends here.
+        // Forget a payload that results from the drop of another payload.
         std::mem::forget(payload);
     }
 }
@@ -264,7 +268,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Something that one uses at a time, and gives back.
+/// A value that is used by one task at a time.
 pub(crate) struct Slot<T>(Mutex<Option<T>>);
 
 impl<T> Slot<T> {
@@ -272,42 +276,42 @@ impl<T> Slot<T> {
         Slot(Mutex::new(Some(value)))
     }
 
-    /// Puts something in; what was there is dropped outside the lock.
+    /// Stores a value. The previous one is dropped outside the lock.
     pub(crate) fn replace(&self, value: T) {
         let old = lock(&self.0).replace(value);
         drop(old);
     }
 }
 
-/// What was taken out of a slot; dropped, it goes back.
-pub(crate) struct Lent<T: 'static> {
+/// A value taken out of a slot; its drop puts it back.
+pub(crate) struct SlotGuard<T: 'static> {
     world: Arc<World>,
     of: fn(&World, usize) -> &Slot<T>,
     nth: usize,
     value: Option<T>,
 }
 
-impl<T> Lent<T> {
+impl<T> SlotGuard<T> {
     pub(crate) fn take(
         world: &Arc<World>,
         nth: usize,
         of: fn(&World, usize) -> &Slot<T>,
-    ) -> Option<Lent<T>> {
+    ) -> Option<SlotGuard<T>> {
         let value = Some(lock(&of(world, nth).0).take()?);
-        Some(Lent { world: world.clone(), of, nth, value })
+        Some(SlotGuard { world: world.clone(), of, nth, value })
     }
 
     pub(crate) fn get(&mut self) -> &mut T {
-        self.value.as_mut().expect("taken out once")
+        self.value.as_mut().expect("the value is present until the guard is consumed")
     }
 
-    /// Keeps it for good.
+    /// Keeps the value instead of putting it back.
     pub(crate) fn keep(mut self) -> Option<T> {
         self.value.take()
     }
 }
 
-impl<T> Drop for Lent<T> {
+impl<T> Drop for SlotGuard<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             (self.of)(&self.world, self.nth).replace(value);
@@ -315,16 +319,16 @@ impl<T> Drop for Lent<T> {
     }
 }
 
-/// A receiver that accounts for what is left in its channel, however it goes.
+/// A receiver that accounts for the messages left in its channel.
 pub(crate) struct Inbox {
     pub(crate) receiver: Receiver<Value>,
-    pub(crate) books: Arc<Books>,
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl Inbox {
     pub(crate) fn close(&mut self) {
         let left = self.receiver.close_and_take();
-        self.books.reported.fetch_add(left.len(), Relaxed);
+        self.ledger.reported.fetch_add(left.len(), Relaxed);
     }
 }
 
@@ -334,27 +338,27 @@ impl Drop for Inbox {
     }
 }
 
-/// The same for a reply.
-pub(crate) struct Expected {
+/// The receiver of a reply that accounts for an unread reply.
+pub(crate) struct PendingReply {
     pub(crate) answer: Answer<Value>,
-    pub(crate) books: Arc<Books>,
+    pub(crate) ledger: Arc<Ledger>,
 }
 
-impl Drop for Expected {
+impl Drop for PendingReply {
     fn drop(&mut self) {
         let left = self.answer.close();
-        self.books.reported.fetch_add(left.iter().len(), Relaxed);
+        self.ledger.reported.fetch_add(left.iter().len(), Relaxed);
     }
 }
 
-/// Messages that were taken several at a time.
+/// Messages that were received together.
 pub(crate) struct Taken<'a> {
     pub(crate) values: Vec<Value>,
-    pub(crate) books: &'a Books,
+    pub(crate) ledger: &'a Ledger,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.books.received.fetch_add(self.values.len(), Relaxed);
+        self.ledger.received.fetch_add(self.values.len(), Relaxed);
     }
 }

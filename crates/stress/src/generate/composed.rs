@@ -1,13 +1,13 @@
-//! Operations that are made of others, and what is made of channels, guards and timers.
+//! Composed operations, and operations on streams, guards and timers.
 
 use super::{EACH, Generator};
 use crate::program::{
-    AttemptHow, ClosedOf, CrewOp, Fate, FetchHow, HandleDoes, ListenHow, LockKind, Op, PartsHow,
-    PostHow, ResetHow, SelectHow, SetHow, Stranger, StreamHow, WatchHow, Where,
+    AttemptHow, ClosedOf, CrewOp, Fate, FetchHow, ForeignFuture, HandleDoes, ListenHow, LockKind,
+    Op, PartsHow, PostHow, ResetHow, SelectHow, SetHow, StreamHow, WatchHow, Where,
 };
 
 impl Generator {
-    /// One of these, drawn from the stream of such operations.
+    /// Chooses an element with the stream for composed operations.
     fn of<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.mix.below(among.len())]
     }
@@ -42,8 +42,8 @@ impl Generator {
                 ]))
             }
             23..26 => {
-                let stranger = self.stranger();
-                Op::Abandon(stranger, self.inner(depth))
+                let foreign_future = self.foreign_future();
+                Op::Abandon(foreign_future, self.inner(depth))
             }
             26..30 => self.select_of(depth),
             30..32 => self.attempts(depth),
@@ -110,11 +110,11 @@ impl Generator {
     }
 
     fn select_of(&mut self, depth: usize) -> Op {
-        let stranger = self.stranger();
+        let foreign_future = self.foreign_future();
         let nth = self.mix.below(EACH);
         let how = self.of(&[
-            SelectHow::Assumed(stranger),
-            SelectHow::Abandoned(stranger),
+            SelectHow::Assumed(foreign_future),
+            SelectHow::Abandoned(foreign_future),
             SelectHow::Resumed,
             SelectHow::Random(nth),
             SelectHow::Refutable(nth),
@@ -128,7 +128,7 @@ impl Generator {
             self.of(&[AttemptHow::Retry(time), AttemptHow::RetryIf(time), AttemptHow::Hedge(time)]);
         let most = self.mix.below(4) as u32;
         let succeeds = self.mix.below(4) as u32;
-        // Most attempts fail because they are to fail.
+        // Most attempts fail deliberately.
         let body = match self.mix.below(4) {
             0 => self.inner(depth),
             _ => vec![Op::Yield],
@@ -181,10 +181,15 @@ impl Generator {
         Op::Fetch(self.mix.below(EACH), how)
     }
 
-    fn stranger(&mut self) -> Stranger {
+    fn foreign_future(&mut self) -> ForeignFuture {
         let polls = self.mix.below(4);
-        let strangers = [Stranger::Never, Stranger::Polls(polls), Stranger::Thread, Stranger::Body];
-        self.of(&strangers)
+        let foreign = [
+            ForeignFuture::Never,
+            ForeignFuture::Polls(polls),
+            ForeignFuture::Thread,
+            ForeignFuture::Body,
+        ];
+        self.of(&foreign)
     }
 
     fn ask_runtime(&mut self) -> Op {
@@ -196,17 +201,17 @@ impl Generator {
         Op::Runtime(self.of(&[HandleDoes::Dump, HandleDoes::Metrics, HandleDoes::Health]))
     }
 
-    /// An operation that waits, and does without what is inside others.
+    /// Returns an operation that waits and contains no others.
     fn left_half_way(&mut self) -> Op {
         match self.mix.below(10) {
             0..3 => self.post(),
             3..6 => self.fetch(),
             6 => {
-                let stranger = match self.stranger() {
-                    Stranger::Body => Stranger::Never,
+                let foreign_future = match self.foreign_future() {
+                    ForeignFuture::Body => ForeignFuture::Never,
                     other => other,
                 };
-                Op::Abandon(stranger, Vec::new())
+                Op::Abandon(foreign_future, Vec::new())
             }
             7 => Op::Enabled(self.of(&[true, false])),
             8 => Op::Delays(self.mix.below(4) + 1, Fate::Drop),

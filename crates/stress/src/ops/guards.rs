@@ -1,4 +1,4 @@
-//! Guards of parts, permits that are split, and places that are taken early.
+//! Mapped guards, permits that are split, and waits that are enabled early.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use asx::sync::{
 };
 
 use super::{Env, micros, run};
-use crate::books::{Meant, Value};
+use crate::ledger::{ExpectedPanic, Value};
+use crate::lock_monitor::LockVisit;
 use crate::program::{HandleDoes, LockKind, Op, Where};
-use crate::turns::Turn;
 use crate::world::{Fail, PERMITS};
 
 impl Env {
-    /// The way to a part may panic.
+    /// A mapping function may panic here.
     fn on_the_way(&self) {
-        if self.world.books.goes_off(10) {
-            panic_any(Meant(None));
+        if self.world.ledger.should_panic(10) {
+            panic_any(ExpectedPanic(None));
         }
     }
 
-    /// A guard of a part, or of the whole if there is none.
+    /// Takes a guard of a part, or of the whole if there is no part.
     pub(super) async fn parted(
         &self,
         kind: LockKind,
@@ -35,22 +35,22 @@ impl Env {
         let there = world.coin(2) == 0;
         let reads = |value: &Value| {
             self.on_the_way();
-            value.look();
+            value.check();
             there
         };
-        // A turn begins when the part is there and ends before its guard does: the first of a pair
-        // is dropped first.
+        // A visit begins after mapping and ends before the guard is dropped: tuple fields are
+        // dropped in order.
         match kind {
             LockKind::Mutex => {
                 let mut guard = world.mutex.lock(cx).await?;
-                *guard = world.books.value();
+                *guard = world.ledger.value();
                 let part =
                     MutexGuard::filter_map(guard, |value| reads(value).then(|| value.part_mut()));
                 let part = match part {
                     Ok(part) => part,
                     Err(whole) => MutexGuard::map(whole, |value| value.part_mut()),
                 };
-                let _visit = (world.mutex_turns.alone(), part);
+                let _visit = (world.mutex_monitor.exclusive(), part);
                 run(self, body).await
             }
             LockKind::OwnedMutex => {
@@ -59,7 +59,7 @@ impl Env {
                     reads(value);
                     value.part_mut()
                 });
-                self.visit((world.mutex_turns.alone(), part), place, body).await
+                self.visit((world.mutex_monitor.exclusive(), part), place, body).await
             }
             LockKind::Read => {
                 let guard = world.rwlock.read(cx).await?;
@@ -67,7 +67,7 @@ impl Env {
                     reads(value);
                     value.part()
                 });
-                let _visit = (world.rwlock_turns.reads(), part);
+                let _visit = (world.rwlock_monitor.shared(), part);
                 run(self, body).await
             }
             LockKind::OwnedRead => {
@@ -75,15 +75,15 @@ impl Env {
                 let part = OwnedRwLockReadGuard::filter_map(guard, |value| {
                     reads(value).then(|| value.part())
                 });
-                self.visit((world.rwlock_turns.reads(), part), place, body).await
+                self.visit((world.rwlock_monitor.shared(), part), place, body).await
             }
             LockKind::Write => {
                 let guard = world.rwlock.write(cx).await?;
                 let part = RwLockWriteGuard::map(guard, |value| {
-                    *value = world.books.value();
+                    *value = world.ledger.value();
                     value.part_mut()
                 });
-                let _visit = (world.rwlock_turns.alone(), part);
+                let _visit = (world.rwlock_monitor.exclusive(), part);
                 run(self, body).await
             }
             LockKind::OwnedWrite => {
@@ -92,13 +92,13 @@ impl Env {
                     reads(value);
                     value.part_mut()
                 });
-                self.visit((world.rwlock_turns.alone(), part), place, body).await
+                self.visit((world.rwlock_monitor.exclusive(), part), place, body).await
             }
         }
     }
 
-    /// Stays in a lock for the body, or lets a thread leave it.
-    async fn visit<G>(&self, visit: (Turn, G), place: Where, body: &[Op]) -> Result<(), Fail>
+    /// Holds a lock during the body, or lets a thread release it.
+    async fn visit<G>(&self, visit: (LockVisit, G), place: Where, body: &[Op]) -> Result<(), Fail>
     where
         G: Send + 'static,
     {
@@ -114,7 +114,7 @@ impl Env {
         }
     }
 
-    /// All permits, split and merged.
+    /// Takes all permits, splits and merges them.
     pub(super) async fn permits(&self, owned: bool, body: &[Op]) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         if owned {
@@ -122,7 +122,7 @@ impl Env {
                 return Err(Fail::Cancelled);
             };
             let Some(one) = all.split(1) else { return Ok(()) };
-            world.books.expect(all.count() + one.count() == PERMITS, "a split lost permits");
+            world.ledger.expect(all.count() + one.count() == PERMITS, "a split lost permits");
             match world.coin(2) {
                 0 => all.merge(one),
                 _ => world.thread(move |_| drop(one)),
@@ -135,33 +135,35 @@ impl Env {
         let none = all.split(PERMITS + 1).is_none();
         let Some(one) = all.split(1) else { return Ok(()) };
         let split = none && all.count() + one.count() == PERMITS;
-        world.books.expect(split, "a split lost permits");
+        world.ledger.expect(split, "a split lost permits");
         match world.coin(2) {
             0 => drop(one),
             _ => {
                 all.merge(one);
                 let available = world.semaphore.available_permits();
-                world.books.expect(available == 0, "more permits than there are");
+                world.ledger.expect(available == 0, "there are too many permits");
             }
         }
         run(self, body).await
     }
 
-    /// A semaphore of its own, whose only permit is held: who waits at it learns that it is closed.
+    /// Closes a new semaphore with a waiter: the waiter gets an error.
     pub(super) async fn shut(&self) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         let semaphore = Arc::new(Semaphore::new(1));
         let held = semaphore.try_acquire_owned();
-        world.books.expect(held.is_ok(), "a new semaphore has no permit");
+        world.ledger.expect(held.is_ok(), "a new semaphore has no permit");
         let closes = semaphore.clone();
         world.thread(move |_| {
             closes.close();
             drop(held);
         });
         match semaphore.acquire(cx).await {
-            Ok(permit) => world.books.expect(permit.count() == 1, "other than one permit"),
+            Ok(permit) => {
+                world.ledger.expect(permit.count() == 1, "the number of permits is not 1")
+            }
             Err(AcquireError::Closed) => {
-                world.books.expect(semaphore.is_closed(), "closed, and yet it is open");
+                world.ledger.expect(semaphore.is_closed(), "closed, but `is_closed` is false");
             }
             Err(AcquireError::Cancelled(cancelled)) => return Err(cancelled.into()),
         }
@@ -170,12 +172,12 @@ impl Env {
 
     pub(super) async fn enabled(&self, owned: bool) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let books = &world.books;
+        let ledger = &world.ledger;
         if owned {
             let mut waits = world.notify.notified_owned(cx);
             waits.enable();
             world.notify.notify_waiters();
-            books.expect(waits.enable(), "a notification of all missed one");
+            ledger.expect(waits.enable(), "`notify_waiters` missed an enabled waiter");
             if world.coin(2) == 0 {
                 waits.await?;
             }
@@ -187,7 +189,7 @@ impl Env {
         behind.enable();
         cx.yield_now().await;
         match world.coin(3) {
-            // What was meant for one goes to the next.
+            // The notification is passed on to the next waiter.
             0 => {
                 world.notify.notify_one();
                 drop(waits);
@@ -195,7 +197,7 @@ impl Env {
             }
             1 => {
                 world.notify.notify_waiters();
-                books.expect(waits.enable() && behind.enable(), "a notification missed one");
+                ledger.expect(waits.enable() && behind.enable(), "a notification missed a waiter");
                 waits.await?;
             }
             _ => {
@@ -211,12 +213,12 @@ impl Env {
         match does {
             HandleDoes::Dump => {
                 let dump = handle.dump();
-                self.world.books.expect(dump.tasks() > 0, "a task is in no dump");
+                self.world.ledger.expect(dump.tasks() > 0, "the dump lacks this task");
                 drop((dump.to_json(), dump.to_string()));
             }
             HandleDoes::Metrics => {
                 let workers = handle.metrics().workers.len();
-                self.world.books.expect(workers > 0, "there are no workers");
+                self.world.ledger.expect(workers > 0, "there are no workers");
             }
             HandleDoes::Health => drop(handle.health()),
             HandleDoes::Stop(soft, hard) => {

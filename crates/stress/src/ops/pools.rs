@@ -1,4 +1,4 @@
-//! Channels with several receivers.
+//! Operations on channels with several receivers.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -11,8 +11,8 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::Env;
-use crate::parcel::{Account, Batch, Parcel};
-use crate::pool::{Either, Fetcher, Poster};
+use crate::message::{Account, Batch, TrackedMessage};
+use crate::pool::{Either, PoolReceiver, PoolSender};
 use crate::program::{ClosedOf, CrewOp, FetchHow, PostHow};
 use crate::world::Fail;
 
@@ -23,8 +23,8 @@ impl Env {
         self.post_to(&poster, from, how).await
     }
 
-    /// Sends to a pool, in the name of `from`.
-    async fn post_to(&self, poster: &Poster, from: usize, how: PostHow) -> Result<(), Fail> {
+    /// Sends to a pool as the sender `from`.
+    async fn post_to(&self, poster: &PoolSender, from: usize, how: PostHow) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         let account = &poster.account;
         let Either::Bounded(tx) = &poster.sender else {
@@ -33,22 +33,22 @@ impl Env {
         };
         match how {
             PostHow::Send => {
-                let (parcel, receipt) = account.parcel(from);
-                receipt.settle(tx.send(cx, parcel).await);
+                let (message, receipt) = account.message_for(from);
+                receipt.settle(tx.send(cx, message).await);
             }
             PostHow::Try => poster.try_send(from),
             PostHow::Reserve => {
                 let Ok(permit) = tx.reserve(cx).await else { return Ok(cx.checkpoint()?) };
                 cx.yield_now().await;
-                let (parcel, receipt) = account.parcel(from);
-                receipt.settle(permit.try_send(parcel));
+                let (message, receipt) = account.message_for(from);
+                receipt.settle(permit.try_send(message));
             }
             PostHow::Owned => {
                 let Ok(permit) = tx.reserve_owned(cx).await else { return Ok(cx.checkpoint()?) };
                 let account = account.clone();
                 world.thread(move |_| {
-                    let (parcel, receipt) = account.parcel(from);
-                    receipt.settle(permit.try_send(parcel));
+                    let (message, receipt) = account.message_for(from);
+                    receipt.settle(permit.try_send(message));
                 });
             }
             PostHow::Abort => {
@@ -57,8 +57,8 @@ impl Env {
             }
             PostHow::NextPermit => {
                 while let Some(permit) = tx.next_permit(cx).await? {
-                    let (parcel, receipt) = account.parcel(from);
-                    receipt.settle(permit.try_send(parcel));
+                    let (message, receipt) = account.message_for(from);
+                    receipt.settle(permit.try_send(message));
                     if world.coin(2) == 0 {
                         break;
                     }
@@ -68,12 +68,12 @@ impl Env {
                 return self.post_many(tx, account, from, how).await;
             }
             PostHow::Evict => {
-                let (parcel, receipt) = account.parcel(from);
-                match tx.send_evict_oldest(parcel) {
+                let (message, receipt) = account.message_for(from);
+                match tx.send_evict_oldest(message) {
                     Ok(evicted) => {
                         receipt.settle(Ok::<_, ()>(()));
-                        if let Some(parcel) = evicted {
-                            parcel.evicted();
+                        if let Some(message) = evicted {
+                            message.evicted();
                         }
                     }
                     Err(back) => receipt.settle(Err(back)),
@@ -85,8 +85,8 @@ impl Env {
                     if poll_fn(|context| sink.as_mut().poll_ready(context)).await.is_err() {
                         break;
                     }
-                    let (parcel, receipt) = account.parcel(from);
-                    receipt.settle(sink.as_mut().start_send(parcel));
+                    let (message, receipt) = account.message_for(from);
+                    receipt.settle(sink.as_mut().start_send(message));
                 }
             }
             PostHow::OwnedSink => self.post_into_sink(tx, account, from).await,
@@ -96,17 +96,17 @@ impl Env {
                 cx.yield_now().await;
                 drop(sender);
                 let Some(sender) = weak.upgrade() else { return Ok(()) };
-                let (parcel, receipt) = account.parcel(from);
-                receipt.settle(sender.try_send(parcel));
+                let (message, receipt) = account.message_for(from);
+                receipt.settle(sender.try_send(message));
             }
         }
         Ok(())
     }
 
-    /// Sends some of several messages whose slots were reserved at once.
+    /// Sends some of several messages with slots that were reserved together.
     async fn post_many(
         &self,
-        tx: &Sender<Parcel>,
+        tx: &Sender<TrackedMessage>,
         account: &Arc<Account>,
         from: usize,
         how: PostHow,
@@ -121,13 +121,13 @@ impl Env {
             _ => tx.try_reserve_many(slots).ok(),
         };
         let Some(mut permits) = reserved else { return Ok(cx.checkpoint()?) };
-        world.books.expect(permits.len() == slots, "other than so many slots reserved");
+        world.ledger.expect(permits.len() == slots, "the number of reserved slots is wrong");
         for permit in permits.by_ref().take(used) {
             cx.yield_now().await;
-            let (parcel, receipt) = account.parcel(from);
-            receipt.settle(permit.try_send(parcel));
+            let (message, receipt) = account.message_for(from);
+            receipt.settle(permit.try_send(message));
         }
-        // The others are given back, unless one is forgotten.
+        // The others are released, unless one is forgotten.
         if world.forgets && world.coin(4) == 0 {
             permits.next().into_iter().for_each(std::mem::forget);
         }
@@ -135,7 +135,12 @@ impl Env {
     }
 
     /// Sends into a sink that owns its sender, and leaves it in some way.
-    async fn post_into_sink(&self, tx: &Sender<Parcel>, account: &Arc<Account>, from: usize) {
+    async fn post_into_sink(
+        &self,
+        tx: &Sender<TrackedMessage>,
+        account: &Arc<Account>,
+        from: usize,
+    ) {
         let Env { world, cx, .. } = self;
         let mut sink = tx.clone().into_sink(cx);
         let mut ready = false;
@@ -144,14 +149,14 @@ impl Env {
             if !ready || world.coin(3) == 0 {
                 break;
             }
-            let (parcel, receipt) = account.parcel(from);
-            receipt.settle(Pin::new(&mut sink).start_send(parcel));
+            let (message, receipt) = account.message_for(from);
+            receipt.settle(Pin::new(&mut sink).start_send(message));
         }
         match world.coin(3) {
             0 => drop(poll_fn(|context| Pin::new(&mut sink).poll_close(context)).await),
             1 => {
                 let back = sink.into_inner().is_some_and(|back| back.same_channel(tx));
-                world.books.expect(back, "an open sink has no sender");
+                world.ledger.expect(back, "an open sink has no sender");
             }
             _ if ready => world.thread(move |_| drop(sink)),
             _ => {}
@@ -170,12 +175,12 @@ impl Env {
         let Some(rx) = pool.fetcher() else { return };
         match how {
             FetchHow::Recv => match rx.inner.recv(cx).await {
-                Ok(parcel) => parcel.take(),
+                Ok(message) => message.take(),
                 Err(error) => self.ended(&rx, &error),
             },
             FetchHow::Try => {
-                if let Ok(parcel) = rx.inner.try_recv() {
-                    parcel.take();
+                if let Ok(message) = rx.inner.try_recv() {
+                    message.take();
                 }
             }
             FetchHow::Many(most) => self.fetch_many(&rx, most).await,
@@ -183,7 +188,7 @@ impl Env {
                 let mut stream = rx.map(|rx| rx.into_stream(cx));
                 for _ in 0..items {
                     match poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
-                        Some(Ok(parcel)) => parcel.take(),
+                        Some(Ok(message)) => message.take(),
                         _ => break,
                     }
                 }
@@ -197,12 +202,12 @@ impl Env {
                 let rx = &rx.inner;
                 let _ = (rx.len(), rx.is_empty(), rx.capacity(), rx.max_capacity());
                 let _ = (rx.is_closed(), rx.senders(), rx.same_channel(&rx.clone()));
-                world.books.expect(rx.receivers() >= 1, "a receiver is not counted");
+                world.ledger.expect(rx.receivers() >= 1, "a receiver is not counted");
             }
             FetchHow::Drain => {
                 rx.inner.close();
-                while let Ok(parcel) = rx.inner.recv(cx).await {
-                    parcel.take();
+                while let Ok(message) = rx.inner.recv(cx).await {
+                    message.take();
                 }
             }
             FetchHow::CloseAndTake => {
@@ -213,8 +218,8 @@ impl Env {
         }
     }
 
-    /// Up to so many messages at once.
-    async fn fetch_many(&self, rx: &Fetcher, most: usize) {
+    /// Receives up to `most` messages at once.
+    async fn fetch_many(&self, rx: &PoolReceiver, most: usize) {
         let Env { world, cx, .. } = self;
         let mut batch = Batch::default();
         let counted = match rx.inner.recv_many(cx, &mut batch.0, most).await {
@@ -224,21 +229,21 @@ impl Env {
                 0
             }
         };
-        batch.check(most, counted, &world.books);
+        batch.check(most, counted, &world.ledger);
     }
 
-    /// A receive has failed: no message comes any more, or the task is to stop.
-    fn ended(&self, rx: &Fetcher, error: &RecvError) {
+    /// Checks a failed receive: the channel has ended, or the task is cancelled.
+    fn ended(&self, rx: &PoolReceiver, error: &RecvError) {
         let ended = *error != RecvError::Disconnected || rx.inner.is_closed();
-        self.world.books.expect(ended, "disconnected, and yet there are senders");
+        self.world.ledger.expect(ended, "disconnected, but there are senders");
     }
 
-    /// Tasks that send to tasks that receive. Those that receive end when no sender is left.
+    /// Starts tasks that send to tasks that receive. The receivers end when no sender is left.
     pub(super) fn crew(&self, op: CrewOp) {
         let Env { world, scope, .. } = self;
-        let (poster, fetcher) = Poster::channel(op.capacity, &world.books);
+        let (poster, fetcher) = PoolSender::channel(op.capacity, &world.ledger);
         for _ in 0..op.producers {
-            let held = world.books.task();
+            let held = world.ledger.task();
             let world = world.clone();
             let scope = scope.clone();
             let poster = poster.clone();
@@ -251,11 +256,11 @@ impl Env {
                     let how = how[env.world.coin(4) as usize];
                     env.post_to(&poster, from, how).await?;
                 }
-                Ok(env.world.books.returned())
+                Ok(env.world.ledger.returned())
             });
         }
         for _ in 0..op.consumers {
-            let held = world.books.task();
+            let held = world.ledger.task();
             let world = world.clone();
             let scope = scope.clone();
             let fetcher = fetcher.clone();
@@ -266,7 +271,7 @@ impl Env {
                     loop {
                         let mut batch = Batch::default();
                         match fetcher.inner.recv_many(&env.cx, &mut batch.0, 3).await {
-                            Ok(counted) => batch.check(3, counted, &env.world.books),
+                            Ok(counted) => batch.check(3, counted, &env.world.ledger),
                             Err(error) => {
                                 env.ended(&fetcher, &error);
                                 break;
@@ -276,7 +281,7 @@ impl Env {
                 } else {
                     loop {
                         match fetcher.inner.recv(&env.cx).await {
-                            Ok(parcel) => parcel.take(),
+                            Ok(message) => message.take(),
                             Err(error) => {
                                 env.ended(&fetcher, &error);
                                 break;
@@ -284,29 +289,31 @@ impl Env {
                         }
                     }
                 }
-                Ok(env.world.books.returned())
+                Ok(env.world.ledger.returned())
             });
         }
     }
 
-    /// Waits until nobody receives, for a while.
+    /// Waits for a limited time until all receivers are gone.
     pub(super) async fn closed(&self, of: ClosedOf) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         match of {
             ClosedOf::Unbounded => {
                 world.unbounded.closed(cx).await?;
-                world.books.expect(world.unbounded.is_closed(), "closed, and yet it is open");
+                world
+                    .ledger
+                    .expect(world.unbounded.is_closed(), "closed, but `is_closed` is false");
             }
             ClosedOf::Tracked => {
                 world.tracked.closed(cx).await?;
-                world.books.expect(world.tracked.is_closed(), "closed, and yet it is open");
+                world.ledger.expect(world.tracked.is_closed(), "closed, but `is_closed` is false");
             }
             ClosedOf::Publisher => world.publisher.closed(cx).await?,
             ClosedOf::Reply => {
                 let (reply, answer) = oneshot::<()>();
                 world.thread(move |_| drop(answer));
                 reply.closed(cx).await?;
-                world.books.expect(reply.is_closed(), "closed, and yet it is open");
+                world.ledger.expect(reply.is_closed(), "closed, but `is_closed` is false");
             }
             ClosedOf::Shared(nth) => {
                 let poster = world.pools[nth].poster();

@@ -1,6 +1,7 @@
-//! Sockets: connections that are used in every way, datagrams, and descriptors that are watched.
+//! Operations on sockets: connections, datagrams, and registered descriptors.
 //!
-//! What the system says is no failure of a program: connections are refused and reset in it.
+//! An error of the operating system is not a failure of a program: connections are refused and
+//! reset in it.
 
 use std::future::poll_fn;
 use std::io::{IoSlice, IoSliceMut, Read as _, Write as _};
@@ -17,14 +18,14 @@ use asx::{BoxFuture, Cx, join};
 use futures_io::{AsyncRead as _, AsyncWrite as _};
 
 use super::{Env, micros};
-use crate::connection::{Conn, Link, Open, Sequence, path};
+use crate::connection::{Connection, Open, Sequence, TestStream, path};
 use crate::program::{Family, Use, Where};
 use crate::world::{Fail, World};
 
-/// How long most waits for a connection last, in microseconds.
+/// The time limit of most waits for a connection, in microseconds.
 const WAIT: u64 = 1_000;
 
-/// What is left of an error: a cancel ends the task, all else is as it is.
+/// Converts an error: a cancel ends the task, all others are ignored.
 fn only_cancel<T>(answer: asx::io::Result<T>) -> Result<Option<T>, Fail> {
     match answer {
         Ok(value) => Ok(Some(value)),
@@ -34,7 +35,7 @@ fn only_cancel<T>(answer: asx::io::Result<T>) -> Result<Option<T>, Fail> {
 }
 
 impl Env {
-    /// Waits for a while, most of the time.
+    /// Waits with a time limit, most of the time.
     async fn for_a_while<T>(
         &self,
         wait: impl AsyncFnOnce() -> asx::io::Result<T>,
@@ -47,16 +48,16 @@ impl Env {
         Ok(limited.unwrap_or_default())
     }
 
-    /// Uses a connection in a task of its own.
-    fn spawn_use<S: Link>(&self, stream: S, uses: Vec<Use>) {
+    /// Uses a connection in a separate task.
+    fn spawn_use<S: TestStream>(&self, stream: S, uses: Vec<Use>) {
         let world = self.world.clone();
         let scope = self.scope.clone();
-        let counted = world.books.task();
+        let counted = world.ledger.task();
         self.scope.spawn(async move |cx: Cx| {
             let _counted = counted;
             let env = Env { world, cx, scope };
-            env.use_all(Conn::new(stream), &uses).await?;
-            Ok(env.world.books.returned())
+            env.use_all(Connection::new(stream), &uses).await?;
+            Ok(env.world.ledger.returned())
         });
     }
 
@@ -102,23 +103,23 @@ impl Env {
         let drawn = world.coin(u64::MAX);
         match family {
             Family::Inet => {
-                let at = world.places.inet(drawn);
+                let at = world.listen_addrs.inet(drawn);
                 match self.for_a_while(async || TcpStream::connect(cx, at).await).await? {
-                    Some(stream) => self.use_all(Conn::new(stream), uses).await,
+                    Some(stream) => self.use_all(Connection::new(stream), uses).await,
                     None => Ok(()),
                 }
             }
             Family::Unix => {
-                let at = world.places.unix(drawn);
+                let at = world.listen_addrs.unix(drawn);
                 match self.for_a_while(async || UnixStream::connect(cx, at).await).await? {
-                    Some(stream) => self.use_all(Conn::new(stream), uses).await,
+                    Some(stream) => self.use_all(Connection::new(stream), uses).await,
                     None => Ok(()),
                 }
             }
         }
     }
 
-    /// A connection with itself.
+    /// Connects to a listener of this task.
     async fn tcp_pair(&self) -> asx::io::Result<(TcpStream, TcpStream)> {
         let cx = &self.cx;
         let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
@@ -137,18 +138,22 @@ impl Env {
             Family::Inet => {
                 let Some((near, far)) = only_cancel(self.tcp_pair().await)? else { return Ok(()) };
                 self.spawn_use(far, far_uses.to_vec());
-                self.use_all(Conn::new(near), near_uses).await
+                self.use_all(Connection::new(near), near_uses).await
             }
             Family::Unix => {
                 let Ok((near, far)) = UnixStream::pair(&self.cx) else { return Ok(()) };
                 self.spawn_use(far, far_uses.to_vec());
-                self.use_all(Conn::new(near), near_uses).await
+                self.use_all(Connection::new(near), near_uses).await
             }
         }
     }
 
-    /// Uses a connection in all these ways, one after the other, for as long as it is here.
-    pub(super) async fn use_all<S: Link>(&self, conn: Conn<S>, uses: &[Use]) -> Result<(), Fail> {
+    /// Uses a connection in all these ways in sequence, while it is available.
+    pub(super) async fn use_all<S: TestStream>(
+        &self,
+        conn: Connection<S>,
+        uses: &[Use],
+    ) -> Result<(), Fail> {
         let mut conn = Some(conn);
         for used in uses {
             self.use_once(&mut conn, used).await?;
@@ -159,9 +164,9 @@ impl Env {
         Ok(())
     }
 
-    fn use_once<'a, S: Link>(
+    fn use_once<'a, S: TestStream>(
         &'a self,
-        slot: &'a mut Option<Conn<S>>,
+        slot: &'a mut Option<Connection<S>>,
         used: &'a Use,
     ) -> BoxFuture<'a, Result<(), Fail>> {
         Box::pin(async move {
@@ -180,13 +185,13 @@ impl Env {
                 Use::Write(count) => {
                     let bytes = conn.writes.make(*count);
                     let written = only_cancel(conn.stream.write(cx, &bytes).await)?;
-                    conn.writes.went(written.unwrap_or_default());
+                    conn.writes.advance_sent(written.unwrap_or_default());
                 }
                 Use::WriteAll(count) => {
                     self.write_all(&mut conn.stream, &mut conn.writes, *count).await?;
                 }
                 Use::Split(count) => {
-                    let Conn { stream, reads, writes } = conn;
+                    let Connection { stream, reads, writes } = conn;
                     let (mut reader, mut writer) = stream.split();
                     let both = join(
                         cx,
@@ -198,7 +203,7 @@ impl Env {
                 }
                 Use::Shutdown(how) => drop(conn.stream.end(*how)),
                 Use::Reset => conn.stream.reset(),
-                Use::Look => conn.stream.look(),
+                Use::Look => conn.stream.check(),
                 Use::Yield => cx.yield_now().await,
                 used => {
                     if let Some(conn) = slot.take() {
@@ -210,8 +215,12 @@ impl Env {
         })
     }
 
-    /// Uses of a connection that take it: it may come back.
-    async fn give<S: Link>(&self, conn: Conn<S>, used: &Use) -> Result<Option<Conn<S>>, Fail> {
+    /// Uses that consume the connection and may return it.
+    async fn give<S: TestStream>(
+        &self,
+        conn: Connection<S>,
+        used: &Use,
+    ) -> Result<Option<Connection<S>>, Fail> {
         let Env { world, cx, .. } = self;
         match used {
             Use::ReadVectored(count) => return self.read_halves(conn, *count).await,
@@ -221,33 +230,33 @@ impl Env {
             }
             Use::Bound(count) => self.bound(conn, *count).await?,
             Use::Std => {
-                let Conn { stream, reads, writes } = conn;
+                let Connection { stream, reads, writes } = conn;
                 let again = stream.through_std(cx).ok();
-                return Ok(again.map(|stream| Conn { stream, reads, writes }));
+                return Ok(again.map(|stream| Connection { stream, reads, writes }));
             }
             Use::Half(times, fate) => {
                 let world = world.clone();
                 let cx = cx.clone();
                 let future = Box::pin(async move {
-                    let Conn { mut stream, mut reads, writes } = conn;
+                    let Connection { mut stream, mut reads, writes } = conn;
                     let mut buffer = [0; 100];
                     if let Ok(count) = stream.read(&cx, &mut buffer).await {
-                        reads.came(&buffer[..count], &world.books);
+                        reads.check_received(&buffer[..count], &world.ledger);
                     }
-                    world.put(S::thing(Conn { stream, reads, writes }));
+                    world.put(S::leftover(Connection { stream, reads, writes }));
                 });
                 self.poll_and_leave(future, *times, *fate).await;
             }
-            Use::Bag => world.put(S::thing(conn)),
+            Use::Bag => world.put(S::leftover(conn)),
             Use::ToThread => {
-                world.thread(move |world| super::loose::use_thing(world, S::thing(conn)));
+                world.thread(move |world| super::leftovers::use_leftover(world, S::leftover(conn)));
             }
             _ => drop(conn),
         }
         Ok(None)
     }
 
-    /// One read, whose bytes follow those before.
+    /// Reads once and checks the order of the bytes.
     async fn read_some(
         &self,
         stream: &mut impl Read,
@@ -256,7 +265,7 @@ impl Env {
     ) -> Result<(), Fail> {
         let mut buffer = vec![0; count];
         if let Some(count) = only_cancel(stream.read(&self.cx, &mut buffer).await)? {
-            reads.came(&buffer[..count], &self.world.books);
+            reads.check_received(&buffer[..count], &self.world.ledger);
         }
         Ok(())
     }
@@ -268,22 +277,22 @@ impl Env {
         count: usize,
     ) -> Result<(), Fail> {
         match stream.write_all(&self.cx, &writes.make(count)).await {
-            Ok(()) => writes.went(count),
+            Ok(()) => writes.advance_sent(count),
             Err(failed) => {
-                writes.went(failed.written);
+                writes.advance_sent(failed.written);
                 only_cancel::<()>(Err(failed.error))?;
             }
         }
         Ok(())
     }
 
-    /// Reads into two buffers, by a half of the connection.
-    async fn read_halves<S: Link>(
+    /// Reads into two buffers, through a half of the connection.
+    async fn read_halves<S: TestStream>(
         &self,
-        conn: Conn<S>,
+        conn: Connection<S>,
         count: usize,
-    ) -> Result<Option<Conn<S>>, Fail> {
-        let Conn { stream, mut reads, writes } = conn;
+    ) -> Result<Option<Connection<S>>, Fail> {
+        let Connection { stream, mut reads, writes } = conn;
         let (mut reader, writer) = stream.halves();
         let mut first = vec![0; count / 2];
         let mut second = vec![0; count - count / 2];
@@ -291,50 +300,58 @@ impl Env {
         let read = reader.read_vectored(&self.cx, &mut buffers).await;
         if let Some(count) = only_cancel(read)? {
             let all = [first, second].concat();
-            reads.came(&all[..count], &self.world.books);
+            reads.check_received(&all[..count], &self.world.ledger);
         }
-        Ok(self.unite(reader, writer).map(|stream| Conn { stream, reads, writes }))
+        Ok(self.unite(reader, writer).map(|stream| Connection { stream, reads, writes }))
     }
 
-    /// Writes out of two buffers, by a half of the connection.
-    async fn write_halves<S: Link>(
+    /// Writes from two buffers, through a half of the connection.
+    async fn write_halves<S: TestStream>(
         &self,
-        conn: Conn<S>,
+        conn: Connection<S>,
         count: usize,
-    ) -> Result<Option<Conn<S>>, Fail> {
-        let Conn { stream, reads, mut writes } = conn;
+    ) -> Result<Option<Connection<S>>, Fail> {
+        let Connection { stream, reads, mut writes } = conn;
         let (reader, mut writer) = stream.halves();
         let bytes = writes.make(count);
         let (first, second) = bytes.split_at(count / 2);
         let buffers = [IoSlice::new(first), IoSlice::new(second)];
         if let Some(count) = only_cancel(writer.write_vectored(&self.cx, &buffers).await)? {
-            writes.went(count);
+            writes.advance_sent(count);
         }
-        Ok(self.unite(reader, writer).map(|stream| Conn { stream, reads, writes }))
+        Ok(self.unite(reader, writer).map(|stream| Connection { stream, reads, writes }))
     }
 
-    fn unite<S: Link>(&self, reader: OwnedReadHalf<S>, writer: OwnedWriteHalf<S>) -> Option<S> {
+    fn unite<S: TestStream>(
+        &self,
+        reader: OwnedReadHalf<S>,
+        writer: OwnedWriteHalf<S>,
+    ) -> Option<S> {
         let united = reader.reunite(writer).ok();
         if united.is_none() {
-            self.world.books.fault(String::from("two halves of one stream are not united"));
+            self.world.ledger.fault(String::from("two halves of a stream cannot be reunited"));
         }
         united
     }
 
-    /// One half goes elsewhere.
-    async fn halves<S: Link>(
+    /// Moves one half elsewhere.
+    async fn halves<S: TestStream>(
         &self,
-        conn: Conn<S>,
+        conn: Connection<S>,
         here: bool,
         elsewhere: Where,
         bytes: usize,
         reunites: bool,
-    ) -> Result<Option<Conn<S>>, Fail> {
-        let Conn { stream, mut reads, mut writes } = conn;
+    ) -> Result<Option<Connection<S>>, Fail> {
+        let Connection { stream, mut reads, mut writes } = conn;
         let (mut reader, mut writer) = stream.halves();
         if reunites {
             self.read_some(&mut reader, &mut reads, bytes).await?;
-            return Ok(self.unite(reader, writer).map(|stream| Conn { stream, reads, writes }));
+            return Ok(self.unite(reader, writer).map(|stream| Connection {
+                stream,
+                reads,
+                writes,
+            }));
         }
         let world = self.world.clone();
         match (here, elsewhere) {
@@ -356,25 +373,25 @@ impl Env {
         Ok(None)
     }
 
-    /// Does something in a task of its own.
+    /// Runs a function in a separate task.
     fn in_a_task<F>(&self, does: impl FnOnce(Env) -> F + Send + 'static)
     where
         F: Future<Output = Result<(), Fail>> + Send + 'static,
     {
         let world = self.world.clone();
         let scope = self.scope.clone();
-        let counted = world.books.task();
+        let counted = world.ledger.task();
         self.scope.spawn(async move |cx: Cx| {
             let _counted = counted;
-            let books = world.books.clone();
+            let ledger = world.ledger.clone();
             does(Env { world, cx, scope }).await?;
-            Ok(books.returned())
+            Ok(ledger.returned())
         });
     }
 
-    /// By the traits of others; the connection ends with it.
-    async fn bound<S: Link>(&self, conn: Conn<S>, count: usize) -> Result<(), Fail> {
-        let Conn { stream, mut reads, writes } = conn;
+    /// Uses the traits of another library. Consumes the connection.
+    async fn bound<S: TestStream>(&self, conn: Connection<S>, count: usize) -> Result<(), Fail> {
+        let Connection { stream, mut reads, writes } = conn;
         let mut bound = stream.with_context(&self.cx);
         let bytes = writes.make(count);
         let written = poll_fn(|cx| Pin::new(&mut bound).poll_write(cx, &bytes)).await;
@@ -382,7 +399,7 @@ impl Env {
         if written.is_ok() {
             let read = poll_fn(|cx| Pin::new(&mut bound).poll_read(cx, &mut buffer)).await;
             if let Ok(count) = read {
-                reads.came(&buffer[..count], &self.world.books);
+                reads.check_received(&buffer[..count], &self.world.ledger);
             }
         }
         self.cx.checkpoint()?;
@@ -402,7 +419,7 @@ impl Env {
         }
     }
 
-    async fn send_frames<S: Link>(&self, near: S, far: S, count: usize) -> Result<(), Fail> {
+    async fn send_frames<S: TestStream>(&self, near: S, far: S, count: usize) -> Result<(), Fail> {
         let long = self.world.coin(4) == 0;
         let frame = move |nth: usize| vec![nth as u8; if long { 30_000 } else { nth * 7 }];
         self.in_a_task(async move |env: Env| {
@@ -429,7 +446,7 @@ impl Env {
             });
             match read.await {
                 Ok(Some(read)) if read == frame(nth) => {}
-                Ok(Some(_)) => self.world.books.fault(format!("frame {nth} is another one")),
+                Ok(Some(_)) => self.world.ledger.fault(format!("frame {nth} has wrong contents")),
                 Ok(None) | Err(_) => break,
             }
         }
@@ -461,7 +478,7 @@ impl Env {
                     let receive = async || near.recv_from(cx, &mut buffer).await;
                     let Some((size, sender)) = self.for_a_while(receive).await? else { break };
                     if (size, sender) != (50, from) {
-                        self.world.books.fault(format!("{size} bytes from {sender}"));
+                        self.world.ledger.fault(format!("{size} bytes from {sender}"));
                     }
                 }
             }
@@ -477,7 +494,7 @@ impl Env {
                     let receive = async || near.recv(cx, &mut buffer).await;
                     let Some(size) = self.for_a_while(receive).await? else { break };
                     if buffer[..size] != [nth as u8; 50] && size > 0 {
-                        self.world.books.fault(format!("datagram {nth} is another one"));
+                        self.world.ledger.fault(format!("datagram {nth} has wrong contents"));
                     }
                 }
             }
@@ -485,7 +502,7 @@ impl Env {
         Ok(())
     }
 
-    /// A descriptor of the program's own, at whose other end there is a thread.
+    /// Registers a descriptor, with a thread at its other end.
     pub(super) async fn descriptor(&self, family: Family, uses: &[Use]) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         let Ok((near, mut far)) = StdUnixStream::pair() else { return Ok(()) };
@@ -495,7 +512,7 @@ impl Env {
         let Ok(watched) = AsyncFd::new(cx, near) else { return Ok(()) };
         let watched = Arc::new(watched);
         if family == Family::Inet {
-            // It ends while it is watched.
+            // The peer ends while the descriptor is registered.
             world.thread(move |_| {
                 let _ = far.write(&[1; 10]);
                 let _ = far.read(&mut [0; 10]);
@@ -555,20 +572,20 @@ impl Env {
         Ok(())
     }
 
-    /// A connection that somebody has left.
-    pub(super) async fn found<S: Link>(&self, conn: Conn<S>) {
+    /// Uses a connection from the bag.
+    pub(super) async fn found<S: TestStream>(&self, conn: Connection<S>) {
         let reads = Use::Within(WAIT / 4, Box::new(Use::Read(100)));
         let uses = [Use::Write(10), reads.clone(), Use::Write(10), reads];
         let _ = self.use_all(conn, &uses).await;
     }
 }
 
-/// Ends a connection that was found where nothing can be awaited.
-pub(super) fn end<S: Link>(world: &World, conn: Conn<S>) {
+/// Ends a connection from the bag where awaiting is not possible.
+pub(super) fn end<S: TestStream>(world: &World, conn: Connection<S>) {
     match world.coin(4) {
         0 => drop(conn.stream.end(std::net::Shutdown::Both)),
         1 => conn.stream.reset(),
-        2 => return world.put(S::thing(conn)),
+        2 => return world.put(S::leftover(conn)),
         _ => {}
     }
     drop(conn);

@@ -1,4 +1,4 @@
-//! Streams that own what they are made of.
+//! Operations on streams that own their source.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use futures_sink::Sink;
 
 use super::{Env, micros};
 use crate::memory::forget;
-use crate::parcel::{Account, Parcel};
+use crate::message::{Account, TrackedMessage};
 use crate::program::{Fate, StreamHow};
-use crate::world::{Lent, Thing};
+use crate::world::{Leftover, SlotGuard};
 
 impl Env {
     pub(super) async fn stream(&self, how: StreamHow, items: usize, fate: Fate) {
         let Env { world, cx, .. } = self;
-        let account = Account::new(&world.books);
+        let account = Account::new(&world.ledger);
         match how {
             StreamHow::Messages => {
                 let (tx, rx) = bounded(2);
@@ -56,23 +56,23 @@ impl Env {
             StreamHow::Map(count) => self.merged(count, items, fate).await,
             StreamHow::Heard => {
                 let mut stream = world.publisher.subscribe().into_stream(cx);
-                drop(world.publisher.send(world.books.value()));
+                drop(world.publisher.send(world.ledger.value()));
                 for _ in 0..items.min(2) {
                     match poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
-                        Some(Ok(value)) => value.look(),
+                        Some(Ok(value)) => value.check(),
                         _ => break,
                     }
                 }
                 self.leave(stream, fate).await;
             }
             StreamHow::Snapshots => {
-                let watcher = Lent::take(world, 0, |world, _| &world.watcher);
+                let watcher = SlotGuard::take(world, 0, |world, _| &world.watcher);
                 let watcher = watcher.map(|mut watches| watches.get().clone());
                 let mut stream =
                     watcher.unwrap_or_else(|| world.setter.subscribe()).into_stream(cx);
                 for _ in 0..items.min(3) {
                     match poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
-                        Some(Ok(value)) => value.look(),
+                        Some(Ok(value)) => value.check(),
                         _ => break,
                     }
                 }
@@ -82,27 +82,27 @@ impl Env {
         }
     }
 
-    /// Streams of several channels, as one.
+    /// Merges the streams of several channels.
     async fn merged(&self, count: usize, items: usize, fate: Fate) {
         let Env { world, cx, .. } = self;
         let mut map = StreamMap::new();
         for key in 0..count {
-            let account = Account::new(&world.books);
+            let account = Account::new(&world.ledger);
             let (tx, rx) = bounded(1);
             self.feed(tx, &account, items);
             map.insert(key, account.receiver(rx).map(|rx| rx.into_stream(cx)));
         }
         for _ in 0..items {
             match poll_fn(|context| Pin::new(&mut map).poll_next(context)).await {
-                Some((key, Ok(parcel))) => {
-                    parcel.take();
+                Some((key, Ok(message))) => {
+                    message.take();
                     if world.coin(8) == 0 {
                         drop(map.remove(&key));
                     }
                 }
                 Some((_, Err(_))) => {}
                 None => {
-                    world.books.expect(map.is_empty(), "an empty map has streams");
+                    world.ledger.expect(map.is_empty(), "an empty map has streams");
                     break;
                 }
             }
@@ -110,14 +110,14 @@ impl Env {
         self.leave(map, fate).await;
     }
 
-    /// The ticks of an interval.
+    /// Takes ticks of an interval.
     async fn ticks(&self, period: u64, items: usize, fate: Fate) {
         let Env { world, cx, .. } = self;
         let mut ticks = cx.interval(micros(period + 1)).into_stream(cx);
         for _ in 0..items {
             match poll_fn(|context| Pin::new(&mut ticks).poll_next(context)).await {
                 Some(Ok(due)) => {
-                    world.books.expect(world.in_time(cx, due), "a tick was early");
+                    world.ledger.expect(world.in_time(cx, due), "a tick was early");
                 }
                 _ => break,
             }
@@ -131,16 +131,16 @@ impl Env {
         }
     }
 
-    /// A task that sends so many messages and then ends, or closes its sink.
+    /// Starts a task that sends this many messages and then ends, or closes its sink.
     fn feed(
         &self,
-        tx: asx::channel::Sender<Parcel>,
+        tx: asx::channel::Sender<TrackedMessage>,
         account: &std::sync::Arc<Account>,
         items: usize,
     ) {
         let world = self.world.clone();
         let account = account.clone();
-        let held = world.books.task();
+        let held = world.ledger.task();
         self.scope.spawn(async move |cx: Cx| {
             let _held = held;
             let from = account.sender();
@@ -149,40 +149,40 @@ impl Env {
                 if poll_fn(|context| Pin::new(&mut sink).poll_ready(context)).await.is_err() {
                     break;
                 }
-                let (parcel, receipt) = account.parcel(from);
-                receipt.settle(Pin::new(&mut sink).start_send(parcel));
+                let (message, receipt) = account.message_for(from);
+                receipt.settle(Pin::new(&mut sink).start_send(message));
             }
             if world.coin(2) == 0 {
                 drop(poll_fn(|context| Pin::new(&mut sink).poll_close(context)).await);
             }
-            Ok(world.books.returned())
+            Ok(world.ledger.returned())
         });
     }
 
-    /// Takes up to so many messages out of a stream.
+    /// Takes up to `most` messages out of a stream.
     async fn parcels<S, E>(&self, mut stream: S, most: usize) -> S
     where
-        S: Stream<Item = Result<Parcel, E>> + Unpin,
+        S: Stream<Item = Result<TrackedMessage, E>> + Unpin,
     {
         for _ in 0..most {
             match poll_fn(|context| Pin::new(&mut stream).poll_next(context)).await {
-                Some(Ok(parcel)) => parcel.take(),
+                Some(Ok(message)) => message.take(),
                 _ => break,
             }
         }
         stream
     }
 
-    /// Leaves something like this.
-    pub(super) async fn leave<T: Send + 'static>(&self, thing: T, fate: Fate) {
+    /// Leaves a value in this way.
+    pub(super) async fn leave<T: Send + 'static>(&self, leftover: T, fate: Fate) {
         match fate {
-            Fate::Drop => drop(thing),
-            Fate::Forget => forget(thing),
-            Fate::Bag => self.world.put(Thing::Future(Box::pin(async move { drop(thing) }))),
-            Fate::ToThread => self.world.thread(move |_| drop(thing)),
+            Fate::Drop => drop(leftover),
+            Fate::Forget => forget(leftover),
+            Fate::Bag => self.world.put(Leftover::Future(Box::pin(async move { drop(leftover) }))),
+            Fate::ToThread => self.world.thread(move |_| drop(leftover)),
             Fate::Finish => {
                 self.cx.yield_now().await;
-                drop(thing);
+                drop(leftover);
             }
         }
     }

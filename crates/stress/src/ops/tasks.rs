@@ -6,24 +6,24 @@ use std::rc::Rc;
 use asx::time::Time;
 use asx::{Budget, Cx, NotReady, Policy, Ready, Restart, Scope, Task, TaskError, wait};
 
-use super::loose::{use_thing, woken_by_hand};
+use super::leftovers::{use_leftover, woken_by_hand};
 use super::{Env, drop_outcome, micros, run};
-use crate::books::{Meant, Value};
+use crate::ledger::{ExpectedPanic, Value};
 use crate::memory::forget;
 use crate::program::{Child, ChildKind, End, Handle, Op, ScopeHow, ScopeOp};
-use crate::world::{Fail, Thing};
+use crate::world::{Fail, Leftover};
 
 impl Env {
     pub(super) async fn scope(&self, op: &ScopeOp) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let opened = world.books.scope();
+        let opened = world.ledger.scope();
         let body = async |s: Scope<Fail>| {
             let inner = Env { scope: s, ..self.clone() };
             for _ in 0..op.finalizers {
                 inner.defer(&[Op::Yield]);
             }
             if world.coin(10) == 0 {
-                world.put(Thing::Scope(inner.scope.clone()));
+                world.put(Leftover::Scope(inner.scope.clone()));
             }
             run(&inner, &op.body).await
         };
@@ -52,12 +52,12 @@ impl Env {
         }
     }
 
-    /// Starts a task, of whichever kind, unless it is refused.
+    /// Starts a task of any kind, unless it is refused.
     pub(super) fn child(&self, child: &Child) -> Option<Task<Value, Fail>> {
         let Env { world, scope, .. } = self;
-        let books = &world.books;
-        let counted = books.task();
-        let capture = books.value();
+        let ledger = &world.ledger;
+        let counted = ledger.task();
+        let capture = ledger.value();
         let own = world.clone();
         let outer = scope.clone();
         let body = child.body.clone();
@@ -85,27 +85,27 @@ impl Env {
             ChildKind::By(limit) => named.deadline(Time::ZERO + micros(limit)).spawn(free),
             ChildKind::Try => return named.try_spawn(free).ok(),
             ChildKind::NoCx => {
-                // What it would have run counts as over.
+                // The dropped body counts as ended.
                 drop(free);
-                let counted = books.task();
-                let capture = books.value();
+                let counted = ledger.task();
+                let capture = ledger.value();
                 scope.spawn(move |_| async move {
                     let _held = (counted, capture);
                     woken_by_hand(&own).await;
-                    Ok(own.books.returned())
+                    Ok(own.ledger.returned())
                 })
             }
             ChildKind::Local => scope.spawn_local(async move |cx: Cx| {
-                let only_here = Rc::new(own.books.value());
+                let only_here = Rc::new(own.ledger.value());
                 let again = only_here.clone();
                 let value = free(cx).await?;
-                again.look();
+                again.check();
                 Ok(value)
             }),
             ChildKind::TryBlocking => {
                 let job = move || {
                     drop(free);
-                    Ok(own.books.returned())
+                    Ok(own.ledger.returned())
                 };
                 return named.try_spawn_blocking(job).ok();
             }
@@ -113,9 +113,9 @@ impl Env {
                 let _future = free;
                 std::thread::sleep(micros(time));
                 match end {
-                    End::Value => Ok(own.books.returned()),
-                    End::Error => Err(Fail::Failed(own.books.returned())),
-                    End::Panic => panic_any(Meant(Some(own.books.returned()))),
+                    End::Value => Ok(own.ledger.returned()),
+                    End::Error => Err(Fail::Failed(own.ledger.returned())),
+                    End::Panic => panic_any(ExpectedPanic(Some(own.ledger.returned()))),
                 }
             }),
             ChildKind::Waiting => scope.spawn_blocking(move || {
@@ -127,15 +127,15 @@ impl Env {
     }
 
     pub(super) fn end(&self, end: End) -> Result<Value, Fail> {
-        let value = self.world.books.returned();
+        let value = self.world.ledger.returned();
         match end {
             End::Value => Ok(value),
             End::Error => Err(Fail::Failed(value)),
-            End::Panic => panic_any(Meant(Some(value))),
+            End::Panic => panic_any(ExpectedPanic(Some(value))),
         }
     }
 
-    /// Does with a handle what the program says.
+    /// Uses a task's handle as the program says.
     pub(super) async fn settle(
         &self,
         mut task: Task<Value, Fail>,
@@ -155,13 +155,15 @@ impl Env {
                 match task.outcome() {
                     Some(outcome) => drop_outcome(outcome),
                     None if ended => {
-                        self.world.books.fault("a task that ended has no outcome".into())
+                        self.world.ledger.fault("a task that ended has no outcome".into())
                     }
                     None => {}
                 }
             }
-            Handle::Bag => self.world.put(Thing::Task(task)),
-            Handle::ToThread => self.world.thread(move |world| use_thing(world, Thing::Task(task))),
+            Handle::Bag => self.world.put(Leftover::Task(task)),
+            Handle::ToThread => {
+                self.world.thread(move |world| use_leftover(world, Leftover::Task(task)))
+            }
             Handle::Forget => forget(task),
         }
         Ok(())
@@ -171,19 +173,19 @@ impl Env {
         let world = self.world.clone();
         let scope = self.scope.clone();
         let body = body.to_vec();
-        let counted = world.books.task();
+        let counted = world.ledger.task();
         let restart = Restart::times(times, micros(100_000));
         let mut life = 0;
         let task = self.scope.supervise("kept", restart, move || {
             let world = world.clone();
             let scope = scope.clone();
             let body = body.clone();
-            let task = world.books.task();
+            let task = world.ledger.task();
             let _ = &counted;
             life += 1;
             let fails = life < times;
             move |cx: Cx| async move {
-                let _held = (task, world.books.value());
+                let _held = (task, world.ledger.value());
                 let env = Env { world, cx, scope };
                 run(&env, &body).await?;
                 if fails {
@@ -199,11 +201,11 @@ impl Env {
         let world = self.world.clone();
         let scope = self.scope.clone();
         let body = body.to_vec();
-        let counted = world.books.task();
+        let counted = world.ledger.task();
         let starting = self.scope.start(async move |cx: Cx, ready: Ready<Value>| {
-            let _held = (counted, world.books.value());
+            let _held = (counted, world.ledger.value());
             if sets {
-                ready.set(world.books.value());
+                ready.set(world.ledger.value());
             } else {
                 drop(ready);
             }
@@ -222,7 +224,7 @@ impl Env {
         let world = self.world.clone();
         let scope = self.scope.clone();
         let body = body.to_vec();
-        let held = (world.books.task(), world.books.value());
+        let held = (world.ledger.task(), world.ledger.value());
         let _ = self.scope.defer(move |cx: Cx| async move {
             let _held = held;
             let env = Env { world, cx, scope };

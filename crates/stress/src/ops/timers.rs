@@ -1,4 +1,4 @@
-//! Timers that are set anew, and queues of values that are due some time.
+//! Timers that are reset, and queues of delayed values.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -7,11 +7,11 @@ use asx::select;
 use asx::time::{DelayQueue, Time};
 
 use super::{Env, micros};
-use crate::books::Value;
+use crate::ledger::Value;
 use crate::program::{Fate, ResetHow};
 use crate::world::Fail;
 
-/// A value in a queue, and what is known of it outside.
+/// A value in a queue, with its state as tracked outside the queue.
 struct Due {
     at: Arc<AtomicU64>,
     removed: Arc<AtomicBool>,
@@ -21,7 +21,7 @@ struct Due {
 impl Env {
     pub(super) async fn reset(&self, how: ResetHow, time: u64, times: usize) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let books = &world.books;
+        let ledger = &world.ledger;
         let some = || micros(world.coin(time + 1));
         match how {
             ResetHow::Sleep => {
@@ -35,7 +35,7 @@ impl Env {
                 }
                 let due = sleep.deadline();
                 sleep.await?;
-                books.expect(world.in_time(cx, due), "a sleep was too short");
+                ledger.expect(world.in_time(cx, due), "a sleep was too short");
             }
             ResetHow::Interval => {
                 let mut interval = cx.interval(micros(time + 1));
@@ -49,13 +49,13 @@ impl Env {
                     }
                     let next = interval.next();
                     let due = interval.tick(cx).await?;
-                    books.expect(due == next && world.in_time(cx, due), "a tick was early");
+                    ledger.expect(due == next && world.in_time(cx, due), "a tick was early");
                 }
             }
             ResetHow::Ticks => {
                 let mut interval = cx.interval(micros(time + 1));
                 for _ in 0..times {
-                    // A tick is taken when it is there, or not at all.
+                    // A tick is taken when it is available, or not at all.
                     let next = interval.next();
                     let taken = select! {
                         due = interval.tick(cx) => Some(due?),
@@ -68,7 +68,7 @@ impl Env {
                         Some(due) => due == next && world.in_time(cx, due),
                         None => interval.next() == next,
                     };
-                    books.expect(right, "a tick was lost");
+                    ledger.expect(right, "a tick was lost");
                 }
             }
         }
@@ -77,14 +77,14 @@ impl Env {
 
     pub(super) async fn delays(&self, count: usize, fate: Fate) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let books = &world.books;
+        let ledger = &world.ledger;
         let mut queue = DelayQueue::new();
         let mut keys = Vec::new();
         for _ in 0..count {
             let due = cx.now() + micros(world.coin(1_000));
             let at = Arc::new(AtomicU64::new(due.as_nanos()));
             let removed = Arc::new(AtomicBool::new(false));
-            let value = books.value();
+            let value = ledger.value();
             let entry = Due { at: at.clone(), removed: removed.clone(), value };
             keys.push((queue.insert(due, entry), at, removed));
         }
@@ -95,9 +95,9 @@ impl Env {
                     if let Some(entry) = queue.remove(key) {
                         left -= 1;
                         removed.store(true, Relaxed);
-                        entry.value.look();
+                        entry.value.check();
                     }
-                    books.expect(queue.due(key).is_none(), "what was removed is due");
+                    ledger.expect(queue.due(key).is_none(), "a removed value has a due time");
                 }
                 (1, Some((key, at, _))) => {
                     let due = cx.now() + micros(world.coin(500));
@@ -106,7 +106,7 @@ impl Env {
                     }
                 }
                 (2, Some(_)) => {
-                    // Given up before anything is due, perhaps.
+                    // May be abandoned before any value is due.
                     select! {
                         entry = queue.next(cx) => left -= self.due(entry?),
                         slept = cx.sleep(micros(50)) => slept?,
@@ -114,7 +114,7 @@ impl Env {
                 }
                 _ => left -= self.due(queue.next(cx).await?),
             }
-            books.expect(queue.len() == left, "a queue has other than what is left in it");
+            ledger.expect(queue.len() == left, "the length of a queue is wrong");
             if world.coin(10) == 0 {
                 break;
             }
@@ -123,18 +123,18 @@ impl Env {
         Ok(())
     }
 
-    /// Something is due: how many entries that is.
+    /// Checks a due entry. Returns the number of entries.
     fn due(&self, entry: Option<Due>) -> usize {
-        let books = &self.world.books;
+        let ledger = &self.world.ledger;
         let Some(Due { at, removed, value }) = entry else {
-            books.fault("a queue says that it is empty".into());
+            ledger.fault("a queue reports that it is empty".into());
             return 0;
         };
         let in_time = self.world.in_time(&self.cx, Time::from_nanos(at.load(Relaxed)));
-        books.expect(in_time, "a value came early");
-        books.expect(!removed.load(Relaxed), "a value came that was removed");
+        ledger.expect(in_time, "a value became due early");
+        ledger.expect(!removed.load(Relaxed), "a removed value became due");
         removed.store(true, Relaxed);
-        value.look();
+        value.check();
         1
     }
 }

@@ -1,4 +1,4 @@
-//! Messages.
+//! Operations on channels.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -11,11 +11,11 @@ use futures_core::Stream;
 use futures_sink::Sink;
 
 use super::{Env, micros, receiver};
-use crate::books::Value;
+use crate::ledger::Value;
 use crate::program::{
     ListenHow, Op, RecvHow, ReplyBy, SendHow, SetHow, TrackedHow, WatchHow, Where,
 };
-use crate::world::{Expected, Fail, Lent, Taken, Thing};
+use crate::world::{Fail, Leftover, PendingReply, SlotGuard, Taken};
 
 impl Env {
     pub(super) async fn message(&self, op: &Op) -> Result<(), Fail> {
@@ -23,9 +23,9 @@ impl Env {
         match op {
             Op::Send(nth, how) => self.send(*nth, *how).await?,
             Op::Recv(nth, how) => self.recv(*nth, *how).await,
-            Op::SendUnbounded => world.sent(world.unbounded.send(world.books.value())),
+            Op::SendUnbounded => world.sent(world.unbounded.send(world.ledger.value())),
             Op::RecvUnbounded(drops) => {
-                let inbox = Lent::take(world, 0, |world, _| &world.unbounded_rx);
+                let inbox = SlotGuard::take(world, 0, |world, _| &world.unbounded_rx);
                 let Some(mut inbox) = inbox else { return Ok(()) };
                 if *drops {
                     drop(inbox.keep());
@@ -35,20 +35,20 @@ impl Env {
             }
             Op::Tracked(how) => self.tracked(*how).await,
             Op::RecvTracked => {
-                let inbox = Lent::take(world, 0, |world, _| &world.tracked_rx);
+                let inbox = SlotGuard::take(world, 0, |world, _| &world.tracked_rx);
                 let Some(mut inbox) = inbox else { return Ok(()) };
                 if let Ok(value) = inbox.get().receiver.recv(cx).await {
                     world.received(value);
                 }
             }
             Op::Ask(by, patience) => self.ask(*by, *patience).await?,
-            Op::Publish => drop(world.publisher.send(world.books.value())),
+            Op::Publish => drop(world.publisher.send(world.ledger.value())),
             Op::Listen(how) => self.listen(*how).await,
             Op::Set(how) => self.set(*how).await,
             Op::Watch(how) => self.watch(*how).await,
             Op::RegionChannel(capacity) => {
                 let Ok((tx, mut rx)) = cx.channel(*capacity) else { return Ok(()) };
-                drop(tx.try_send(world.books.value()));
+                drop(tx.try_send(world.ledger.value()));
                 let permit = tx.try_reserve_owned();
                 drop(rx.recv(cx).await);
                 drop((permit, tx, rx));
@@ -61,7 +61,7 @@ impl Env {
     pub(super) async fn send(&self, nth: usize, how: SendHow) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
         let tx = &world.senders[nth];
-        let value = world.books.value();
+        let value = world.ledger.value();
         match how {
             SendHow::Send => world.sent(tx.send(cx, value).await),
             SendHow::ReserveSend | SendHow::ReserveAbort | SendHow::ReserveDrop => {
@@ -76,7 +76,7 @@ impl Env {
             SendHow::Owned(place) => {
                 let Ok(permit) = tx.reserve_owned(cx).await else { return Ok(cx.checkpoint()?) };
                 match place {
-                    Where::Here => world.put(Thing::Permit(permit)),
+                    Where::Here => world.put(Leftover::Permit(permit)),
                     Where::Thread => world.thread(move |world| world.sent(permit.try_send(value))),
                 }
             }
@@ -98,7 +98,7 @@ impl Env {
                     return Ok(cx.checkpoint()?);
                 };
                 cx.yield_now().await;
-                // The others are given back.
+                // The others are released.
                 if let Some(permit) = permits.next() {
                     world.sent(permit.try_send(value));
                 }
@@ -111,7 +111,7 @@ impl Env {
                 Ok(evicted) => {
                     world.sent(Ok::<_, ()>(()));
                     let count = evicted.iter().len();
-                    world.books.reported.fetch_add(count, Ordering::Relaxed);
+                    world.ledger.reported.fetch_add(count, Ordering::Relaxed);
                 }
                 Err(back) => drop(back),
             },
@@ -147,7 +147,7 @@ impl Env {
                 }
             }
             RecvHow::Many => {
-                let mut taken = Taken { values: Vec::new(), books: &world.books };
+                let mut taken = Taken { values: Vec::new(), ledger: &world.ledger };
                 drop(rx.recv_many(cx, &mut taken.values, 3).await);
             }
             RecvHow::Refuse => rx.close(),
@@ -160,7 +160,7 @@ impl Env {
         let Env { world, cx, .. } = self;
         if how == TrackedHow::Try {
             if let Ok(permit) = world.tracked.try_reserve() {
-                let (_proof, sent) = permit.try_send(world.books.value());
+                let (_proof, sent) = permit.try_send(world.ledger.value());
                 world.sent(sent);
             }
             return;
@@ -168,7 +168,7 @@ impl Env {
         let Ok(permit) = world.tracked.reserve(cx).await else { return };
         match how {
             TrackedHow::Send | TrackedHow::Try => {
-                let (_proof, sent) = permit.try_send(world.books.value());
+                let (_proof, sent) = permit.try_send(world.ledger.value());
                 world.sent(sent);
             }
             TrackedHow::Abort => drop(permit.abort()),
@@ -179,20 +179,20 @@ impl Env {
     pub(super) async fn ask(&self, by: ReplyBy, patience: u64) -> Result<(), Fail> {
         let Env { world, cx, scope } = self;
         let (reply, answer) = oneshot();
-        let mut expected = Expected { answer, books: world.books.clone() };
+        let mut expected = PendingReply { answer, ledger: world.ledger.clone() };
         match by {
             ReplyBy::Nobody => drop(reply),
-            ReplyBy::Bag => world.put(Thing::Reply(reply)),
+            ReplyBy::Bag => world.put(Leftover::Reply(reply)),
             ReplyBy::Thread => {
-                world.thread(move |world| world.sent(reply.send(world.books.value())));
+                world.thread(move |world| world.sent(reply.send(world.ledger.value())));
             }
             ReplyBy::Task => {
-                let held = world.books.task();
+                let held = world.ledger.task();
                 let own = world.clone();
                 scope.spawn(move |_| async move {
                     let _held = held;
-                    own.sent(reply.send(own.books.value()));
-                    Ok(own.books.returned())
+                    own.sent(reply.send(own.ledger.value()));
+                    Ok(own.ledger.returned())
                 });
             }
         }
@@ -211,14 +211,16 @@ impl Env {
         if how == ListenHow::Subscribe {
             return world.subscriber.replace(world.publisher.subscribe());
         }
-        let Some(mut listens) = Lent::take(world, 0, |world, _| &world.subscriber) else { return };
+        let Some(mut listens) = SlotGuard::take(world, 0, |world, _| &world.subscriber) else {
+            return;
+        };
         match how {
             ListenHow::Recv => drop(listens.get().recv(cx).await),
             ListenHow::SkipLagged => drop(listens.get().recv(cx).skip_lagged().await),
             ListenHow::Resubscribe => {
                 let mut again = listens.get().resubscribe();
                 let _ = (again.len(), again.is_empty(), again.is_closed());
-                drop(world.publisher.send(world.books.value()));
+                drop(world.publisher.send(world.ledger.value()));
                 drop(again.recv(cx).await);
                 drop(listens.get().try_recv());
             }
@@ -229,17 +231,17 @@ impl Env {
     pub(super) async fn set(&self, how: SetHow) {
         let Env { world, cx, .. } = self;
         match how {
-            SetHow::Send => drop(world.setter.send(world.books.value())),
-            SetHow::Replace => drop(world.setter.send_replace(world.books.value())),
-            SetHow::Modify => world.setter.send_modify(|value| *value = world.books.value()),
+            SetHow::Send => drop(world.setter.send(world.ledger.value())),
+            SetHow::Replace => drop(world.setter.send_replace(world.ledger.value())),
+            SetHow::Modify => world.setter.send_modify(|value| *value = world.ledger.value()),
             SetHow::IfModified(modifies) => {
                 let told = world.setter.send_if_modified(|value| {
                     if modifies {
-                        *value = world.books.value();
+                        *value = world.ledger.value();
                     }
                     modifies
                 });
-                world.books.expect(told == modifies, "told of a change other than was made");
+                world.ledger.expect(told == modifies, "the reported change does not match");
             }
             SetHow::Closed => drop(world.setter.closed(cx).await),
         }
@@ -250,13 +252,15 @@ impl Env {
         if how == WatchHow::Subscribe {
             return world.watcher.replace(world.setter.subscribe());
         }
-        let Some(mut watches) = Lent::take(world, 0, |world, _| &world.watcher) else { return };
+        let Some(mut watches) = SlotGuard::take(world, 0, |world, _| &world.watcher) else {
+            return;
+        };
         match how {
             WatchHow::Changed => drop(watches.get().changed(cx).await),
             WatchHow::WaitFor => {
                 let mut looks = 0;
                 let wanted = |value: &Value| {
-                    value.look();
+                    value.check();
                     looks += 1;
                     looks > 2
                 };
@@ -265,13 +269,13 @@ impl Env {
             WatchHow::Marks => {
                 let watches = watches.get();
                 watches.mark_changed();
-                world.books.expect(watches.has_changed(), "a mark of a change is gone");
+                world.ledger.expect(watches.has_changed(), "the mark of a change is lost");
                 if watches.changed(cx).await.is_ok() {
-                    watches.borrow_and_update().look();
+                    watches.borrow_and_update().check();
                 }
                 watches.mark_unchanged();
             }
-            _ => watches.get().borrow().look(),
+            _ => watches.get().borrow().check(),
         }
     }
 }

@@ -1,43 +1,45 @@
-//! The books of a program: what was made, and what became of it.
+//! The ledger of a program: counts everything that was created and its end.
 
 use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 
-/// How many values of a program are looked at one by one.
+/// The number of values of a program that are tracked individually.
 const SLOTS: usize = 1 << 14;
 
 /// The payload of panics that belong to the program.
-pub(crate) struct Meant(#[allow(dead_code, reason = "dropped with it")] pub(crate) Option<Value>);
+pub(crate) struct ExpectedPanic(
+    #[allow(dead_code, reason = "dropped with it")] pub(crate) Option<Value>,
+);
 
-/// What is counted in a program.
-pub(crate) struct Books {
-    /// 0: not made; 1: alive; 2: dropped.
+/// The counters of a program.
+pub(crate) struct Ledger {
+    /// 0: not created; 1: alive; 2: dropped.
     slots: Box<[AtomicU8]>,
     made: AtomicUsize,
     dropped: AtomicUsize,
-    /// Values that were made to be returned: see [`returned`](Books::returned).
+    /// Values that were created to be returned: see [`returned`](Ledger::returned).
     returned: AtomicUsize,
     pub(crate) tasks_spawned: AtomicUsize,
     pub(crate) tasks_ended: AtomicUsize,
     pub(crate) scopes_opened: AtomicUsize,
     pub(crate) scopes_closed: AtomicUsize,
-    /// Messages of which a send answered that they are on their way.
+    /// Messages that were sent successfully.
     pub(crate) sent: AtomicUsize,
     pub(crate) received: AtomicUsize,
-    /// Messages that were in a channel when it was closed, or had to make room.
+    /// Messages that were in a channel when it was closed, or were evicted.
     pub(crate) reported: AtomicUsize,
     /// Whether destructors may panic.
-    bombs: bool,
+    callback_panics: bool,
     draws: AtomicU64,
     wrong: AtomicBool,
     first: std::sync::Mutex<Option<String>>,
 }
 
-impl Books {
-    pub(crate) fn new(bombs: bool) -> Arc<Books> {
-        Arc::new(Books {
+impl Ledger {
+    pub(crate) fn new(callback_panics: bool) -> Arc<Ledger> {
+        Arc::new(Ledger {
             slots: (0..SLOTS).map(|_| AtomicU8::new(0)).collect(),
             made: AtomicUsize::new(0),
             dropped: AtomicUsize::new(0),
@@ -49,59 +51,58 @@ impl Books {
             sent: AtomicUsize::new(0),
             received: AtomicUsize::new(0),
             reported: AtomicUsize::new(0),
-            bombs,
+            callback_panics,
             draws: AtomicU64::new(0),
             wrong: AtomicBool::new(false),
             first: std::sync::Mutex::default(),
         })
     }
 
-    /// A value, whose drop is counted, and panics from time to time where that is wanted.
+    /// Creates a value with a tracked drop, which panics at times if panics are enabled.
     pub(crate) fn value(self: &Arc<Self>) -> Value {
         let id = self.made.fetch_add(1, Relaxed);
         if let Some(slot) = self.slots.get(id)
             && slot.swap(1, Relaxed) != 0
         {
-            self.fault(format!("value {id} was made twice"));
+            self.fault(format!("value {id} was created twice"));
         }
-        let bomb = self.bombs && self.draw(12) == 0;
-        Value { books: self.clone(), id, check: Box::new(mark(id)), bomb }
+        let panics_on_drop = self.callback_panics && self.draw(12) == 0;
+        Value { ledger: self.clone(), id, check: Box::new(mark(id)), panics_on_drop }
     }
 
-    /// A value that a function returns, or that a panic carries which becomes an outcome. The
-    /// language leaks what a function returns if the destructor of one of its locals panics
-    /// afterwards.
+    /// Creates a value that a function returns, or that a panic carries which becomes an outcome.
+    /// Rust leaks the return value of a function if the destructor of one of its locals panics.
     pub(crate) fn returned(self: &Arc<Self>) -> Value {
         self.returned.fetch_add(1, Relaxed);
         self.value()
     }
 
     /// Whether a callback panics now.
-    pub(crate) fn goes_off(&self, one_in: u64) -> bool {
-        self.bombs && !std::thread::panicking() && self.draw(one_in) == 0
+    pub(crate) fn should_panic(&self, one_in: u64) -> bool {
+        self.callback_panics && !std::thread::panicking() && self.draw(one_in) == 0
     }
 
-    /// A number that differs from call to call; which one is not part of the program.
+    /// Returns a number that differs from call to call and is not part of the program.
     fn draw(&self, below: u64) -> u64 {
         asx_kernel::rng::mix64(self.draws.fetch_add(1, Relaxed)) % below
     }
 
-    /// Something is wrong with the runtime.
+    /// Records an error of the runtime.
     pub(crate) fn fault(&self, what: String) {
         self.wrong.store(true, Relaxed);
         let mut first = self.first.lock().unwrap_or_else(|e| e.into_inner());
         first.get_or_insert(what);
     }
 
-    /// A fault if it is not so.
+    /// Records an error unless the condition holds.
     pub(crate) fn expect(&self, holds: bool, what: &str) {
         if !holds {
             self.fault(what.into());
         }
     }
 
-    /// Whether everything adds up, once nothing of the program is left. `leaks`: things were
-    /// forgotten on purpose, so that not all of it is dropped.
+    /// Checks that everything is accounted for, once nothing of the program is left. `leaks`:
+    /// values were forgotten on purpose, so not all of them are dropped.
     pub(crate) fn balance(&self, leaks: bool) -> Result<(), String> {
         if self.wrong.load(Relaxed) {
             let first = self.first.lock().unwrap_or_else(|e| e.into_inner());
@@ -121,34 +122,34 @@ impl Books {
         let sent = get(&self.sent);
         let received = get(&self.received);
         let reported = get(&self.reported);
-        if !leaks && !self.bombs && sent != received + reported {
+        if !leaks && !self.callback_panics && sent != received + reported {
             return Err(format!("{sent} messages sent, {received} received, {reported} reported"));
         }
         let made = get(&self.made);
         let dropped = get(&self.dropped);
-        let may_leak = if self.bombs { get(&self.returned) } else { 0 };
+        let may_leak = if self.callback_panics { get(&self.returned) } else { 0 };
         if (leaks && dropped <= made) || (dropped..=dropped + may_leak).contains(&made) {
             return Ok(());
         }
         let alive = |id: &usize| self.slots.get(*id).is_some_and(|slot| slot.load(Relaxed) == 1);
         let first: Vec<_> = (0..made).filter(alive).take(5).collect();
-        Err(format!("{made} values were made and {dropped} dropped; alive: {first:?} .."))
+        Err(format!("{made} values were created and {dropped} dropped; alive: {first:?} .."))
     }
 
-    /// A task's or scope's share in the books, which is settled by its drop.
+    /// Counts a task; the drop of the result counts its end.
     pub(crate) fn task(self: &Arc<Self>) -> Counted {
         self.tasks_spawned.fetch_add(1, Relaxed);
-        Counted(self.clone(), |books| &books.tasks_ended)
+        Counted(self.clone(), |ledger| &ledger.tasks_ended)
     }
 
     pub(crate) fn scope(self: &Arc<Self>) -> Counted {
         self.scopes_opened.fetch_add(1, Relaxed);
-        Counted(self.clone(), |books| &books.scopes_closed)
+        Counted(self.clone(), |ledger| &ledger.scopes_closed)
     }
 }
 
-/// Counts when it is dropped.
-pub(crate) struct Counted(Arc<Books>, fn(&Books) -> &AtomicUsize);
+/// Increments a counter when it is dropped.
+pub(crate) struct Counted(Arc<Ledger>, fn(&Ledger) -> &AtomicUsize);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -156,13 +157,13 @@ impl Drop for Counted {
     }
 }
 
-/// A value that is dropped once.
+/// A value that must be dropped exactly once.
 pub(crate) struct Value {
-    books: Arc<Books>,
+    ledger: Arc<Ledger>,
     id: usize,
-    /// Memory of its own, so that a checker sees who uses it when it is gone.
+    /// A separate allocation, so that a memory checker detects a use after the drop.
     check: Box<u64>,
-    bomb: bool,
+    panics_on_drop: bool,
 }
 
 fn mark(id: usize) -> u64 {
@@ -170,15 +171,15 @@ fn mark(id: usize) -> u64 {
 }
 
 impl Value {
-    /// Looks at the value: it must be alive.
-    pub(crate) fn look(&self) {
-        let slot = self.books.slots.get(self.id).map(|slot| slot.load(Relaxed));
+    /// Checks that the value is alive.
+    pub(crate) fn check(&self) {
+        let slot = self.ledger.slots.get(self.id).map(|slot| slot.load(Relaxed));
         if *self.check != mark(self.id) || slot.is_some_and(|slot| slot != 1) {
-            self.books.fault(format!("value {} is used after its end", self.id));
+            self.ledger.fault(format!("value {} is used after its drop", self.id));
         }
     }
 
-    /// A part of it, for guards of parts.
+    /// Returns a part of it, for guards of parts.
     pub(crate) fn part(&self) -> &u64 {
         &self.check
     }
@@ -190,23 +191,23 @@ impl Value {
 
 impl Clone for Value {
     fn clone(&self) -> Value {
-        self.look();
-        if self.books.goes_off(20) {
-            panic_any(Meant(None));
+        self.check();
+        if self.ledger.should_panic(20) {
+            panic_any(ExpectedPanic(None));
         }
-        self.books.value()
+        self.ledger.value()
     }
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.look();
-        self.books.dropped.fetch_add(1, Relaxed);
-        if let Some(slot) = self.books.slots.get(self.id) {
+        self.check();
+        self.ledger.dropped.fetch_add(1, Relaxed);
+        if let Some(slot) = self.ledger.slots.get(self.id) {
             slot.store(2, Relaxed);
         }
-        if self.bomb && !std::thread::panicking() {
-            panic_any(Meant(None));
+        if self.panics_on_drop && !std::thread::panicking() {
+            panic_any(ExpectedPanic(None));
         }
     }
 }
@@ -216,45 +217,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_books_show_what_is_left_and_what_was_forgotten() {
-        let books = Books::new(false);
-        let one = books.value();
-        let two = books.value();
+    fn the_ledger_reports_values_that_are_left_or_forgotten() {
+        let ledger = Ledger::new(false);
+        let one = ledger.value();
+        let two = ledger.value();
         drop(one.clone());
         drop(one);
-        assert!(books.balance(false).unwrap_err().contains("3 values were made and 2 dropped"));
-        assert_eq!(books.balance(true), Ok(()));
+        assert!(ledger.balance(false).unwrap_err().contains("3 values were created and 2 dropped"));
+        assert_eq!(ledger.balance(true), Ok(()));
         drop(two);
-        assert_eq!(books.balance(false), Ok(()));
+        assert_eq!(ledger.balance(false), Ok(()));
     }
 
     #[test]
-    fn only_what_was_returned_may_leak_where_destructors_panic() {
-        for (bombs, allowed) in [(false, false), (true, true)] {
-            let books = Books::new(bombs);
-            std::mem::forget(books.returned());
-            assert_eq!(books.balance(false).is_ok(), allowed);
-            std::mem::forget(books.value());
-            assert!(books.balance(false).is_err());
+    fn only_returned_values_may_leak_if_destructors_panic() {
+        for (callback_panics, allowed) in [(false, false), (true, true)] {
+            let ledger = Ledger::new(callback_panics);
+            std::mem::forget(ledger.returned());
+            assert_eq!(ledger.balance(false).is_ok(), allowed);
+            std::mem::forget(ledger.value());
+            assert!(ledger.balance(false).is_err());
         }
     }
 
     #[test]
-    fn tasks_that_have_not_ended_show() {
-        let books = Books::new(false);
-        let task = books.task();
-        assert!(books.balance(true).is_err());
+    fn unended_tasks_are_reported() {
+        let ledger = Ledger::new(false);
+        let task = ledger.task();
+        assert!(ledger.balance(true).is_err());
         drop(task);
-        assert_eq!(books.balance(true), Ok(()));
+        assert_eq!(ledger.balance(true), Ok(()));
     }
 
     #[test]
-    fn a_message_that_nobody_got_shows() {
-        let books = Books::new(false);
-        books.sent.fetch_add(2, Relaxed);
-        books.received.fetch_add(1, Relaxed);
-        assert!(books.balance(false).is_err());
-        books.reported.fetch_add(1, Relaxed);
-        assert_eq!(books.balance(false), Ok(()));
+    fn an_unreceived_message_is_reported() {
+        let ledger = Ledger::new(false);
+        ledger.sent.fetch_add(2, Relaxed);
+        ledger.received.fetch_add(1, Relaxed);
+        assert!(ledger.balance(false).is_err());
+        ledger.reported.fetch_add(1, Relaxed);
+        assert_eq!(ledger.balance(false), Ok(()));
     }
 }

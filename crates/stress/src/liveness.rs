@@ -1,6 +1,6 @@
-//! What a runtime can still do after a program: tasks that nobody cancels hand messages to each
-//! other until all have arrived, take turns at a lock, and notify each other. Somebody who is not
-//! woken hangs here, where nothing ends the wait.
+//! A liveness check of a runtime after a program: uncancelled tasks send messages to each other
+//! until all have arrived, share a lock, and notify each other. A lost wakeup hangs here, because
+//! no cancel ends the wait.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -11,38 +11,38 @@ use asx::channel::{RecvError, bounded};
 use asx::sync::{Mutex, Notify, OwnedMutexGuard, Semaphore};
 use asx::{BlockOnError, Cx, Runtime};
 
-use crate::books::Books;
-use crate::parcel::Batch;
-use crate::pool::{Either, Poster};
-use crate::turns::Turns;
+use crate::ledger::Ledger;
+use crate::lock_monitor::LockMonitor;
+use crate::message::Batch;
+use crate::pool::{Either, PoolSender};
 use crate::world::{Fail, PERMITS};
 
-/// How many send, and how much each of them.
+/// The number of senders, and of messages of each.
 const PRODUCERS: usize = 2;
 const MESSAGES: usize = 12;
 
-/// Runs it. One receives one by one, one in batches, and one is cancelled over and over while it
-/// waits.
-pub(crate) fn run(runtime: &Runtime, books: &Arc<Books>, capacity: usize) -> Result<(), String> {
+/// Runs the check. One task receives single messages, one receives batches, and one is cancelled
+/// repeatedly while it waits.
+pub(crate) fn run(runtime: &Runtime, ledger: &Arc<Ledger>, capacity: usize) -> Result<(), String> {
     let ran = runtime.try_block_on(async |cx| {
-        take_turns(&cx, books).await?;
+        take_turns(&cx, ledger).await?;
         pass_on(&cx).await?;
-        hand_over(&cx, books, capacity).await
+        hand_over(&cx, ledger, capacity).await
     });
     match ran {
         Ok(Ok(arrived)) if arrived == PRODUCERS * MESSAGES => Ok(()),
         Ok(Ok(arrived)) => {
             Err(format!("{arrived} of {} messages have arrived", PRODUCERS * MESSAGES))
         }
-        Ok(Err(_)) => Err(String::from("somebody was cancelled by nobody")),
+        Ok(Err(_)) => Err(String::from("a task was cancelled without a request")),
         Err(BlockOnError::ShutDown | BlockOnError::Ended(_)) => Ok(()),
         Err(error) => Err(format!("block_on: {error}")),
     }
 }
 
-async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize, Fail> {
+async fn hand_over(cx: &Cx, ledger: &Arc<Ledger>, capacity: usize) -> Result<usize, Fail> {
     let arrived = Arc::new(AtomicUsize::new(0));
-    let (poster, fetcher) = Poster::channel(Some(capacity), books);
+    let (poster, fetcher) = PoolSender::channel(Some(capacity), ledger);
     cx.scope(async |s| {
         for _ in 0..PRODUCERS {
             let poster = poster.clone();
@@ -50,14 +50,14 @@ async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize
                 let Either::Bounded(tx) = &poster.sender else { return Ok(()) };
                 let from = poster.account.sender();
                 for _ in 0..MESSAGES / 2 {
-                    let (parcel, receipt) = poster.account.parcel(from);
-                    receipt.settle(tx.send(&cx, parcel).await);
-                    // Slots that are not used are missed if they are not given back.
+                    let (message, receipt) = poster.account.message_for(from);
+                    receipt.settle(tx.send(&cx, message).await);
+                    // Unused slots that are not released would be missing here.
                     let all = tx.max_capacity();
                     let Ok(mut permits) = tx.reserve_many(&cx, all).await else { return Ok(()) };
                     let permit = permits.next().expect("a channel has a slot");
-                    let (parcel, receipt) = poster.account.parcel(from);
-                    receipt.settle(permit.try_send(parcel));
+                    let (message, receipt) = poster.account.message_for(from);
+                    receipt.settle(permit.try_send(message));
                 }
                 Ok(())
             });
@@ -66,8 +66,8 @@ async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize
         let single = fetcher.clone();
         let count = arrived.clone();
         s.task("receives").spawn(async move |cx: Cx| {
-            while let Ok(parcel) = single.inner.recv(&cx).await {
-                parcel.take();
+            while let Ok(message) = single.inner.recv(&cx).await {
+                message.take();
                 count.fetch_add(1, Relaxed);
             }
             Ok(())
@@ -78,8 +78,8 @@ async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize
             loop {
                 let limit = Duration::from_micros(cx.random_below(40));
                 match cx.timeout(limit, |cx| impatient.inner.recv(cx)).await {
-                    Ok(parcel) => {
-                        parcel.take();
+                    Ok(message) => {
+                        message.take();
                         count.fetch_add(1, Relaxed);
                     }
                     Err(RecvError::Cancelled(_)) => cx.checkpoint()?,
@@ -103,19 +103,19 @@ async fn hand_over(cx: &Cx, books: &Arc<Books>, capacity: usize) -> Result<usize
     Ok(arrived.load(Relaxed))
 }
 
-/// How often each task has its turn.
+/// How often each task takes the lock.
 const TURNS: u32 = 4;
 
-/// Tasks that share a lock and permits; waits for them are given up now and then.
-async fn take_turns(cx: &Cx, books: &Arc<Books>) -> Result<(), Fail> {
+/// Tasks share a lock and permits, and abandon some of their waits.
+async fn take_turns(cx: &Cx, ledger: &Arc<Ledger>) -> Result<(), Fail> {
     let mutex = Arc::new(Mutex::new(0));
     let semaphore = Arc::new(Semaphore::new(PERMITS));
-    let turns = Arc::new(Turns::new(books));
+    let lock_monitor = Arc::new(LockMonitor::new(ledger));
     cx.scope(async |s| {
         for _ in 0..3 {
             let mutex = mutex.clone();
             let semaphore = semaphore.clone();
-            let turns = turns.clone();
+            let lock_monitor = lock_monitor.clone();
             s.task("takes turns").spawn(async move |cx: Cx| {
                 for _ in 0..TURNS {
                     let limit = Duration::from_micros(cx.random_below(30));
@@ -124,7 +124,8 @@ async fn take_turns(cx: &Cx, books: &Arc<Books>) -> Result<(), Fail> {
                     let soon = cx.timeout(limit, |cx| semaphore.acquire_many(cx, PERMITS)).await;
                     drop(soon);
                     let guard = mutex.lock_owned(&cx).await?;
-                    let _visit = (turns.alone(), OwnedMutexGuard::map(guard, |count| count));
+                    let _visit =
+                        (lock_monitor.exclusive(), OwnedMutexGuard::map(guard, |count| count));
                     let Ok(mut permits) = semaphore.acquire_many(&cx, PERMITS).await else {
                         return Err(Fail::Cancelled);
                     };
@@ -138,11 +139,11 @@ async fn take_turns(cx: &Cx, books: &Arc<Books>) -> Result<(), Fail> {
         Ok::<(), Fail>(())
     })
     .await?;
-    books.expect(semaphore.available_permits() == PERMITS, "permits are missing after all turns");
+    ledger.expect(semaphore.available_permits() == PERMITS, "permits are missing after all rounds");
     Ok(())
 }
 
-/// Each notification reaches somebody, also if the one it was meant for has given up waiting.
+/// Each notification reaches a waiter, even if its first recipient abandons the wait.
 async fn pass_on(cx: &Cx) -> Result<(), Fail> {
     let notify = Arc::new(Notify::new());
     let (told, mut heard) = bounded(1);
@@ -156,7 +157,7 @@ async fn pass_on(cx: &Cx) -> Result<(), Fail> {
                     let mut waits = wait.notified(cx);
                     waits.enable();
                     cx.yield_now().await;
-                    // What came is its own now, and must go on to the other one if it is cancelled.
+                    // A notification received here must be passed on if the wait is cancelled.
                     waits.enable();
                     waits.await
                 });
@@ -183,8 +184,8 @@ async fn pass_on(cx: &Cx) -> Result<(), Fail> {
                 return Err(Fail::Cancelled);
             }
         }
-        impatient.cancel("all have been heard");
-        patient.cancel("all have been heard");
+        impatient.cancel("all notifications have arrived");
+        patient.cancel("all notifications have arrived");
         Ok::<(), Fail>(())
     })
     .await

@@ -1,4 +1,4 @@
-//! Attempts and parts whose ends are counted.
+//! Retries, and combinators with counted parts.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use super::{Env, micros, run};
 use crate::program::{AttemptHow, Child, Op, PartsHow};
 use crate::world::Fail;
 
-/// How many parts have begun, and how they ended.
+/// The number of parts that have begun, succeeded and failed.
 #[derive(Default)]
 struct Tally {
     begun: AtomicUsize,
@@ -24,11 +24,11 @@ impl Tally {
 }
 
 impl Env {
-    /// Runs a body as a part of something.
+    /// Runs a body as a part of a combinator.
     async fn part(&self, tally: &Tally, body: &[Op], succeeds: bool) -> Result<(), Fail> {
         tally.begun.fetch_add(1, Relaxed);
         let ended = match run(self, body).await {
-            Ok(()) if !succeeds => Err(Fail::Failed(self.world.books.returned())),
+            Ok(()) if !succeeds => Err(Fail::Failed(self.world.ledger.returned())),
             ended => ended,
         };
         let counts = if ended.is_ok() { &tally.succeeded } else { &tally.failed };
@@ -36,11 +36,11 @@ impl Env {
         ended
     }
 
-    /// What is true of all of them, when the whole has ended: no part is left in the middle.
+    /// Checks that no part is unfinished when the whole has ended.
     fn all_ended(&self, tally: &Tally) {
         let (begun, succeeded, failed) = tally.counted();
-        let books = &self.world.books;
-        books.expect(begun == succeeded + failed, "a part was neither waited for nor done");
+        let ledger = &self.world.ledger;
+        ledger.expect(begun == succeeded + failed, "a part was dropped without being awaited");
     }
 
     pub(super) async fn attempts(
@@ -71,8 +71,10 @@ impl Env {
         };
         self.all_ended(&tally);
         let (begun, succeeded, _) = tally.counted();
-        world.books.expect(begun <= limit as usize, "there were too many attempts");
-        world.books.expect(ended.is_ok() == (succeeded > 0), "an attempt ended other than all");
+        world.ledger.expect(begun <= limit as usize, "there were too many attempts");
+        world
+            .ledger
+            .expect(ended.is_ok() == (succeeded > 0), "the result does not match the attempts");
         drop(ended);
         Ok(cx.checkpoint()?)
     }
@@ -101,7 +103,7 @@ impl Env {
             PartsHow::JoinMacro => {
                 let all = join!(cx, |_| part(a, 0), |_| part(b, 1), |_| part(c, 2));
                 drop(all.await);
-                world.books.expect(tally.counted().0 == 3, "a part was never run");
+                world.ledger.expect(tally.counted().0 == 3, "a part was never run");
                 Ok(())
             }
             PartsHow::TryJoinMacro => {
@@ -129,15 +131,15 @@ impl Env {
                 }
             }
         };
-        world.books.expect(as_counted, "the whole ended other than its parts");
+        world.ledger.expect(as_counted, "the result does not match the parts");
         drop(ended);
         Ok(cx.checkpoint()?)
     }
 
-    /// The value of a task: its panic goes on here.
+    /// Takes the value of a task; a panic of the task propagates.
     pub(super) async fn value_of(&self, child: &Child) -> Result<(), Fail> {
         if let Some(task) = self.child(child) {
-            task.value().await?.look();
+            task.value().await?.check();
         }
         Ok(())
     }

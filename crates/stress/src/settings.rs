@@ -1,4 +1,4 @@
-//! What a runtime is told of itself: limits, times, and a governor of the program's own.
+//! Random runtime settings: limits, times, and a custom governor.
 
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,53 +7,53 @@ use std::time::Duration;
 use asx::{Builder, Governor, Limits, Suggestion, View};
 use asx_kernel::rng::{DetRng, mix64};
 
-use crate::books::Meant;
+use crate::ledger::ExpectedPanic;
 use crate::program::Micros;
 
-/// The settings of a runtime that most programs leave as they are.
+/// The settings of a runtime that most programs leave at their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rules {
-    /// Whether equals go in an order that the seed decides.
+pub(crate) struct RuntimeSettings {
+    /// Whether the seed determines the order of equals.
     pub(crate) seeded_order: bool,
-    pub(crate) governor: Option<Suggestions>,
-    /// How many of each thing there may be.
+    pub(crate) governor: Option<GovernorKind>,
+    /// The maximal numbers of objects.
     pub(crate) limits: Option<Limits>,
     pub(crate) timers: Option<usize>,
     pub(crate) longest_timer: Option<Micros>,
     pub(crate) coalesce: Option<Micros>,
-    /// How long cleanup may take.
+    /// The time limit of cleanup.
     pub(crate) cleanup_time: Option<Micros>,
-    /// How many polls a cancel may be unheeded.
+    /// The number of polls for which a cancel may be unobserved.
     pub(crate) cancel_latency: Option<u16>,
 }
 
-/// What a governor says.
+/// The behaviour of a governor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suggestions {
+pub(crate) enum GovernorKind {
     Always(Suggestion),
-    /// Each time something else.
+    /// A different suggestion each time.
     Any,
-    /// The same, if it does not panic.
+    /// A different suggestion each time, or a panic.
     OrPanics,
 }
 
-impl Rules {
-    /// The rules of a seed; without `bombs` no governor panics.
-    pub(crate) fn of(seed: u64, bombs: bool) -> Rules {
-        // A stream of its own: the rest of the program is what it is without rules.
+impl RuntimeSettings {
+    /// Returns the settings for a seed. Without `callback_panics` no governor panics.
+    pub(crate) fn of(seed: u64, callback_panics: bool) -> RuntimeSettings {
+        // A separate stream, so that the rest of the program does not depend on the settings.
         let mut rng = DetRng::new(seed, 1);
         let mut chance = |percent: usize| rng.below(100) < percent;
         if chance(60) {
-            return Rules::default();
+            return RuntimeSettings::default();
         }
         let [seeded_order, governed, limited, timers, longest, coalesced, timed, latency] =
             [30, 40, 30, 15, 15, 20, 40, 20].map(&mut chance);
         let mut among = |sizes: &[usize]| sizes[rng.below(sizes.len())];
         let governor = match among(&[0, 1, 2, 2]) {
-            0 => Suggestions::Always(Suggestion::MeetDeadlines),
-            1 => Suggestions::Always(Suggestion::DrainRegions),
-            _ if bombs => Suggestions::OrPanics,
-            _ => Suggestions::Any,
+            0 => GovernorKind::Always(Suggestion::MeetDeadlines),
+            1 => GovernorKind::Always(Suggestion::DrainRegions),
+            _ if callback_panics => GovernorKind::OrPanics,
+            _ => GovernorKind::Any,
         };
         let mut limit = |sizes: &[usize]| among(&[sizes, &[usize::MAX; 2]].concat());
         let limits = Limits {
@@ -66,7 +66,7 @@ impl Rules {
             memory: limit(&[1 << 10, 1 << 13]).min(Limits::default().memory),
             ..Limits::default()
         };
-        Rules {
+        RuntimeSettings {
             seeded_order,
             governor: governed.then_some(governor),
             limits: limited.then_some(limits),
@@ -78,8 +78,8 @@ impl Rules {
         }
     }
 
-    /// Whether something may be refused that a program asks for.
-    pub(crate) fn refuse(&self) -> bool {
+    /// Whether requests of the program may be refused.
+    pub(crate) fn may_refuse(&self) -> bool {
         self.limits.is_some() || self.timers.is_some() || self.longest_timer.is_some()
     }
 
@@ -113,7 +113,7 @@ impl Rules {
 }
 
 struct Governs {
-    says: Suggestions,
+    says: GovernorKind,
     asked: AtomicU64,
 }
 
@@ -121,8 +121,8 @@ impl Governor for Governs {
     fn suggest(&self, _: View) -> Suggestion {
         let drawn = mix64(self.asked.fetch_add(1, Relaxed));
         match self.says {
-            Suggestions::Always(suggestion) => return suggestion,
-            Suggestions::OrPanics if drawn >> 32 & 7 == 0 => panic_any(Meant(None)),
+            GovernorKind::Always(suggestion) => return suggestion,
+            GovernorKind::OrPanics if drawn >> 32 & 7 == 0 => panic_any(ExpectedPanic(None)),
             _ => {}
         }
         [
@@ -139,18 +139,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_comes_up_and_none_panics_without_bombs() {
-        let all: Vec<_> = (0..400).map(|seed| Rules::of(seed, true)).collect();
-        let some = |has: fn(&Rules) -> bool| all.iter().any(has);
-        assert!(some(|rules| *rules == Rules::default()));
-        assert!(some(|rules| rules.seeded_order));
-        assert!(some(|rules| rules.governor == Some(Suggestions::OrPanics)));
-        assert!(some(|rules| rules.limits.is_some()));
-        assert!(some(|rules| rules.timers.is_some() && rules.longest_timer.is_some()));
-        assert!(some(|rules| rules.coalesce.is_some()));
-        assert!(some(|rules| rules.cleanup_time.is_some()));
-        assert!(some(|rules| rules.cancel_latency.is_some()));
-        let meant = |seed| Rules::of(seed, false).governor == Some(Suggestions::OrPanics);
+    fn every_setting_occurs_and_none_panics_without_bombs() {
+        let all: Vec<_> = (0..400).map(|seed| RuntimeSettings::of(seed, true)).collect();
+        let some = |has: fn(&RuntimeSettings) -> bool| all.iter().any(has);
+        assert!(some(|settings| *settings == RuntimeSettings::default()));
+        assert!(some(|settings| settings.seeded_order));
+        assert!(some(|settings| settings.governor == Some(GovernorKind::OrPanics)));
+        assert!(some(|settings| settings.limits.is_some()));
+        assert!(some(|settings| settings.timers.is_some() && settings.longest_timer.is_some()));
+        assert!(some(|settings| settings.coalesce.is_some()));
+        assert!(some(|settings| settings.cleanup_time.is_some()));
+        assert!(some(|settings| settings.cancel_latency.is_some()));
+        let meant =
+            |seed| RuntimeSettings::of(seed, false).governor == Some(GovernorKind::OrPanics);
         assert!(!(0..400).any(meant));
     }
 }

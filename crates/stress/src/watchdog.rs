@@ -1,4 +1,4 @@
-//! A watchdog: a program that does not end is shown, and ends the process.
+//! A watchdog: reports a program that hangs, and ends the process.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use asx::Handle;
 /// The exit code of a hang.
 pub(crate) const HANGS: i32 = 3;
 
-/// Who runs, since when, and how to look at it.
+/// The running program, its start, and the handle for a dump.
 struct Running {
     seed: u64,
     since: Instant,
@@ -18,12 +18,12 @@ struct Running {
 }
 
 #[derive(Clone)]
-pub(crate) struct Watch(Arc<Mutex<Option<Running>>>);
+pub(crate) struct Watchdog(Arc<Mutex<Option<Running>>>);
 
-impl Watch {
-    /// Starts the thread that looks. No program takes as long as `patience`.
-    pub(crate) fn start(patience: Duration) -> Watch {
-        let watch = Watch(Arc::default());
+impl Watchdog {
+    /// Starts the watchdog thread. A program that runs longer than `patience` hangs.
+    pub(crate) fn start(patience: Duration) -> Watchdog {
+        let watch = Watchdog(Arc::default());
         let looks = watch.clone();
         thread::spawn(move || {
             loop {
@@ -50,8 +50,8 @@ impl Watch {
         *self.running() = Some(Running { seed, since: Instant::now(), runtime });
     }
 
-    /// The runtime is about to be dropped.
-    pub(crate) fn let_go(&self) {
+    /// Releases the handle, because the runtime is about to be dropped.
+    pub(crate) fn release_runtime(&self) {
         let runtime = self.running().as_mut().and_then(|running| running.runtime.take());
         drop(runtime);
     }
@@ -62,19 +62,19 @@ impl Watch {
     }
 }
 
-/// Shows what hangs, and ends the process.
+/// Prints a dump of the hanging program, and ends the process.
 fn show(seed: u64, runtime: Option<Handle>, patience: Duration) -> ! {
     eprintln!("asx-stress: program {seed} has not ended after {patience:?}");
-    // The dump may hang as well.
+    // The dump may hang too.
     thread::spawn(move || {
         match runtime {
             Some(runtime) => eprintln!("{}", runtime.dump()),
-            None => eprintln!("asx-stress: it is in the drop of its runtime, or behind it"),
+            None => eprintln!("asx-stress: it hangs while or after dropping its runtime"),
         }
         let _ = std::io::stderr().flush();
         std::process::exit(HANGS);
     });
     thread::sleep(Duration::from_secs(5));
-    eprintln!("asx-stress: no dump to be had");
+    eprintln!("asx-stress: the dump hangs too");
     std::process::exit(HANGS)
 }

@@ -1,4 +1,4 @@
-//! Futures that know nothing of cancels, and `select!` over them.
+//! Foreign futures, which do not observe cancellation, and `select!` with them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::task::{Context, Poll};
 
 use asx::{assume_cancel_safe, select};
 
-use super::loose::woken_by_hand;
+use super::leftovers::woken_by_hand;
 use super::{Env, micros, run};
-use crate::books::Value;
-use crate::program::{Op, SelectHow, Stranger};
-use crate::world::{Fail, Loose};
+use crate::ledger::Value;
+use crate::program::{ForeignFuture, Op, SelectHow};
+use crate::world::{DetachedFuture, Fail};
 
-/// A future of somebody else's, whose end is seen.
+/// A foreign future with a tracked drop.
 struct Watched<'a> {
     end: End,
     future: Pin<Box<dyn Future<Output = Option<Value>> + Send + 'a>>,
 }
 
-/// Told when the future is dropped, before what it owns is.
+/// Set when the future is dropped, before its contents are dropped.
 struct End(Arc<AtomicBool>);
 
 impl Drop for End {
@@ -37,7 +37,7 @@ impl Future for Watched<'_> {
     }
 }
 
-/// Wakes itself, so often.
+/// Wakes itself this many times.
 struct Polls(usize);
 
 impl Future for Polls {
@@ -54,37 +54,41 @@ impl Future for Polls {
 }
 
 impl Env {
-    /// The future, and whether it is gone.
-    fn stranger<'a>(
+    /// Returns the future, and a flag that is set when it is dropped.
+    fn foreign_future<'a>(
         &'a self,
-        stranger: Stranger,
+        foreign_future: ForeignFuture,
         body: &'a [Op],
     ) -> (Watched<'a>, Arc<AtomicBool>) {
-        let held = self.world.books.value();
+        let held = self.world.ledger.value();
         let gone = Arc::new(AtomicBool::new(false));
         let future = Box::pin(async move {
-            held.look();
-            match stranger {
-                Stranger::Never => std::future::pending().await,
-                Stranger::Polls(times) => Polls(times).await,
-                Stranger::Thread => woken_by_hand(&self.world).await,
-                Stranger::Body => drop(run(self, body).await),
+            held.check();
+            match foreign_future {
+                ForeignFuture::Never => std::future::pending().await,
+                ForeignFuture::Polls(times) => Polls(times).await,
+                ForeignFuture::Thread => woken_by_hand(&self.world).await,
+                ForeignFuture::Body => drop(run(self, body).await),
             }
             (self.world.coin(3) > 0).then_some(held)
         });
         (Watched { end: End(gone.clone()), future }, gone)
     }
 
-    pub(super) async fn abandon(&self, stranger: Stranger, body: &[Op]) -> Result<(), Fail> {
+    pub(super) async fn abandon(
+        &self,
+        foreign_future: ForeignFuture,
+        body: &[Op],
+    ) -> Result<(), Fail> {
         let Env { world, cx, .. } = self;
-        let (future, gone) = self.stranger(stranger, body);
+        let (future, gone) = self.foreign_future(foreign_future, body);
         let mut waits = cx.abandon_on_cancel(future);
         let answer = Pin::new(&mut waits).await;
-        // Before what awaited it is dropped.
+        // Checked before the awaiting future is dropped.
         let over = gone.load(Ordering::Relaxed);
-        world.books.expect(over, "what was given up is still there");
+        world.ledger.expect(over, "an abandoned future was not dropped");
         if let Some(value) = answer? {
-            value.look();
+            value.check();
         }
         Ok(())
     }
@@ -98,23 +102,23 @@ impl Env {
         let Env { world, cx, .. } = self;
         let time = micros(time);
         match how {
-            SelectHow::Assumed(stranger) => {
-                let (future, gone) = self.stranger(stranger, body);
+            SelectHow::Assumed(foreign_future) => {
+                let (future, gone) = self.foreign_future(foreign_future, body);
                 select! {
                     value = assume_cancel_safe(future) => drop(value),
                     slept = cx.sleep(time) => slept?,
                 }
-                world.books.expect(gone.load(Ordering::Relaxed), "a branch outlived its select");
+                world.ledger.expect(gone.load(Ordering::Relaxed), "a branch outlives its select");
             }
-            SelectHow::Abandoned(stranger) => {
-                let (future, gone) = self.stranger(stranger, body);
+            SelectHow::Abandoned(foreign_future) => {
+                let (future, gone) = self.foreign_future(foreign_future, body);
                 select! {
-                    // A pattern that matches some values only.
-                    Ok(Some(value)) = cx.abandon_on_cancel(future) => value.look(),
+                    // A pattern that matches only some values.
+                    Ok(Some(value)) = cx.abandon_on_cancel(future) => value.check(),
                     Ok(()) = cx.sleep(time) => {}
                     else => {}
                 }
-                world.books.expect(gone.load(Ordering::Relaxed), "a branch outlived its select");
+                world.ledger.expect(gone.load(Ordering::Relaxed), "a branch outlives its select");
             }
             SelectHow::Resumed => {
                 let mut goes_on = run(self, body);
@@ -143,8 +147,8 @@ impl Env {
                             slept?;
                             break;
                         }
-                        parcel = rx.inner.recv(cx) => match parcel {
-                            Ok(parcel) => parcel.take(),
+                        message = rx.inner.recv(cx) => match message {
+                            Ok(message) => message.take(),
                             Err(_) => break,
                         },
                         notified = world.notify.notified(cx) => notified?,
@@ -154,24 +158,24 @@ impl Env {
             SelectHow::Refutable(nth) => {
                 let Some(rx) = world.pools[nth].fetcher() else { return Ok(()) };
                 let first = world.coin(2) == 0;
-                let (future, gone) = self.stranger(Stranger::Polls(1), &[]);
+                let (future, gone) = self.foreign_future(ForeignFuture::Polls(1), &[]);
                 select! {
                     None = assume_cancel_safe(future), if first => {}
-                    Ok(parcel) = rx.inner.recv(cx) => parcel.take(),
+                    Ok(message) = rx.inner.recv(cx) => message.take(),
                     Ok(()) = cx.sleep(time) => {}
                     else => cx.checkpoint()?,
                 }
                 if first {
                     let over = gone.load(Ordering::Relaxed);
-                    world.books.expect(over, "a branch outlived its select");
+                    world.ledger.expect(over, "a branch outlives its select");
                 }
             }
         }
         Ok(())
     }
 
-    /// An operation as a future that belongs to nobody.
-    pub(super) fn loose_op(&self, op: &Op) -> Loose {
+    /// Returns an operation as a future that is not yet owned by a task.
+    pub(super) fn detached_op(&self, op: &Op) -> DetachedFuture {
         let env = self.clone();
         let op = op.clone();
         Box::pin(async move { drop(run(&env, std::slice::from_ref(&op)).await) })

@@ -1,4 +1,4 @@
-//! What is left lying about: futures polled by hand, threads, and the bag.
+//! Leftovers: futures polled by hand, threads, and the bag.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -13,9 +13,9 @@ use super::{Env, drop_outcome, micros, receiver, sockets};
 use crate::memory::forget;
 use crate::program::{Fate, Half, ThreadDoes, Where};
 use crate::waker::{block_on, poll_some};
-use crate::world::{Lent, Loose, Thing, World};
+use crate::world::{DetachedFuture, Leftover, SlotGuard, World};
 
-/// How long a thread waits for a future that somebody left.
+/// How long a thread waits for a future from the bag.
 const PATIENCE: Duration = Duration::from_millis(3);
 
 impl Env {
@@ -25,42 +25,42 @@ impl Env {
             ThreadDoes::CancelScope => scope.cancel("from a thread"),
             ThreadDoes::StopScope => scope.stop(),
             ThreadDoes::Notify => world.notify.notify_one(),
-            ThreadDoes::Send(nth) => world.sent(world.senders[nth].try_send(world.books.value())),
-            ThreadDoes::Publish => drop(world.publisher.send(world.books.value())),
-            ThreadDoes::Set => drop(world.setter.send(world.books.value())),
+            ThreadDoes::Send(nth) => world.sent(world.senders[nth].try_send(world.ledger.value())),
+            ThreadDoes::Publish => drop(world.publisher.send(world.ledger.value())),
+            ThreadDoes::Set => drop(world.setter.send(world.ledger.value())),
             ThreadDoes::FromBag => {
-                if let Some(thing) = world.find() {
-                    use_thing(world, thing);
+                if let Some(leftover) = world.find() {
+                    use_leftover(world, leftover);
                 }
             }
             ThreadDoes::Spawn => {
-                let held = (world.books.task(), world.books.value());
+                let held = (world.ledger.task(), world.ledger.value());
                 let own = world.clone();
                 let task = scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
-                    Ok(own.books.returned())
+                    Ok(own.ledger.returned())
                 });
-                use_thing(world, Thing::Task(task));
+                use_leftover(world, Leftover::Task(task));
             }
         };
         match place {
             Where::Thread => self.world.thread(act),
-            // On the worker itself: nothing in there waits, but what is in the bag.
+            // On the worker itself, where waiting is not allowed.
             Where::Here if does == ThreadDoes::FromBag => {}
             Where::Here => act(&self.world),
         }
     }
 
-    /// A future of this task's that belongs to nobody.
-    pub(super) fn loose(&self, half: Half) -> Loose {
+    /// Returns a future of this task that is not yet owned by a task.
+    pub(super) fn leftovers(&self, half: Half) -> DetachedFuture {
         let Env { world, cx, .. } = self;
         let world = world.clone();
         let cx = cx.clone();
         match half {
             Half::Sleep => Box::pin(async move { drop(cx.sleep(micros(300)).await) }),
             Half::Send(nth) => Box::pin(async move {
-                let sent = world.senders[nth].send(&cx, world.books.value()).await;
+                let sent = world.senders[nth].send(&cx, world.ledger.value()).await;
                 world.sent(sent);
             }),
             Half::Recv(nth) => Box::pin(async move {
@@ -71,26 +71,28 @@ impl Env {
             }),
             Half::Lock => Box::pin(async move {
                 if let Ok(guard) = world.mutex.lock(&cx).await {
-                    guard.look();
+                    guard.check();
                 }
             }),
             Half::Acquire => Box::pin(async move { drop(world.semaphore.acquire(&cx).await) }),
             Half::Notified => Box::pin(async move { drop(world.notify.notified(&cx).await) }),
             Half::Barrier => Box::pin(async move { drop(world.barrier.wait(&cx).await) }),
             Half::Listen => Box::pin(async move {
-                let Some(mut listens) = Lent::take(&world, 0, |world, _| &world.subscriber) else {
+                let Some(mut listens) = SlotGuard::take(&world, 0, |world, _| &world.subscriber)
+                else {
                     return;
                 };
                 drop(listens.get().recv(&cx).await);
             }),
             Half::Changed => Box::pin(async move {
-                let Some(mut watches) = Lent::take(&world, 0, |world, _| &world.watcher) else {
+                let Some(mut watches) = SlotGuard::take(&world, 0, |world, _| &world.watcher)
+                else {
                     return;
                 };
                 drop(watches.get().changed(&cx).await);
             }),
             Half::Join => match world.find() {
-                Some(Thing::Task(task)) => Box::pin(async move { drop_outcome(task.await) }),
+                Some(Leftover::Task(task)) => Box::pin(async move { drop_outcome(task.await) }),
                 other => {
                     if let Some(other) = other {
                         world.put(other);
@@ -103,27 +105,34 @@ impl Env {
     }
 
     pub(super) async fn half_poll(&self, half: Half, times: usize, fate: Fate) {
-        self.poll_and_leave(self.loose(half), times, fate).await;
+        self.poll_and_leave(self.leftovers(half), times, fate).await;
     }
 
-    /// Polls a future a few times, and leaves it like this.
-    pub(super) async fn poll_and_leave(&self, mut future: Loose, times: usize, fate: Fate) {
+    /// Polls a future a few times, and leaves it in this way.
+    pub(super) async fn poll_and_leave(
+        &self,
+        mut future: DetachedFuture,
+        times: usize,
+        fate: Fate,
+    ) {
         let world = &self.world;
-        if poll_some(&world.books, &mut future, times).is_some() {
+        if poll_some(&world.ledger, &mut future, times).is_some() {
             return;
         }
         match fate {
             Fate::Drop => drop(future),
             Fate::Forget => forget(future),
-            Fate::Bag => world.put(Thing::Future(future)),
-            Fate::ToThread => world.thread(move |world| use_thing(world, Thing::Future(future))),
+            Fate::Bag => world.put(Leftover::Future(future)),
+            Fate::ToThread => {
+                world.thread(move |world| use_leftover(world, Leftover::Future(future)))
+            }
             Fate::Finish => self.finish(future).await,
         }
     }
 
-    /// Polls a future of somebody's for a while. No cancel in here reaches it, if it has another
-    /// task's context: so it is dropped when the time is over.
-    pub(super) async fn finish(&self, mut future: Loose) {
+    /// Polls a future from the bag for a while. If it has another task's context, no cancel of this
+    /// task reaches it, so it is dropped after a time limit.
+    pub(super) async fn finish(&self, mut future: DetachedFuture) {
         let mut limit = pin!(self.cx.sleep(micros(500)));
         poll_fn(|cx| {
             if future.as_mut().poll(cx).is_ready() || limit.as_mut().poll(cx).is_ready() {
@@ -137,75 +146,75 @@ impl Env {
     pub(super) async fn rummage(&self) {
         let Env { world, cx, .. } = self;
         if world.coin(8) == 0 {
-            world.put(Thing::Cx(cx.clone()));
+            world.put(Leftover::Cx(cx.clone()));
         }
         match world.find() {
-            Some(Thing::Future(future)) => self.finish(future).await,
-            Some(Thing::Task(task)) => {
+            Some(Leftover::Future(future)) => self.finish(future).await,
+            Some(Leftover::Task(task)) => {
                 self.finish(Box::pin(async move { drop_outcome(task.await) })).await;
             }
-            Some(Thing::Cx(other)) => {
+            Some(Leftover::Cx(other)) => {
                 let other = other;
                 let _ = (other.checkpoint(), other.is_cancelled());
                 self.finish(Box::pin(async move { drop(other.sleep(micros(100)).await) })).await;
             }
-            Some(Thing::Tcp(conn)) => self.found(conn).await,
-            Some(Thing::Unix(conn)) => self.found(conn).await,
-            Some(thing) => use_thing(world, thing),
+            Some(Leftover::Tcp(conn)) => self.found(conn).await,
+            Some(Leftover::Unix(conn)) => self.found(conn).await,
+            Some(leftover) => use_leftover(world, leftover),
             None => {}
         }
     }
 }
 
-/// Uses something out of the bag where nothing can be awaited: on a thread, say.
-pub(super) fn use_thing(world: &Arc<World>, thing: Thing) {
-    match thing {
-        Thing::Task(mut task) => match world.coin(4) {
+/// Uses a leftover where awaiting is not possible, such as on a thread.
+pub(super) fn use_leftover(world: &Arc<World>, leftover: Leftover) {
+    match leftover {
+        Leftover::Task(mut task) => match world.coin(4) {
             0 => drop(task.cancel("found it")),
             1 => task.outcome().into_iter().for_each(drop_outcome),
             2 => drop(task),
             _ => {
                 let mut joins = Box::pin(task);
-                if let Some(outcome) = block_on(&world.books, &mut joins, PATIENCE) {
+                if let Some(outcome) = block_on(&world.ledger, &mut joins, PATIENCE) {
                     drop_outcome(outcome);
                 }
             }
         },
-        Thing::Future(mut future) => match world.coin(3) {
+        Leftover::Future(mut future) => match world.coin(3) {
             0 => drop(future),
-            _ => drop(block_on(&world.books, &mut future, PATIENCE)),
+            _ => drop(block_on(&world.ledger, &mut future, PATIENCE)),
         },
-        Thing::Reply(reply) => match world.coin(4) {
+        Leftover::Reply(reply) => match world.coin(4) {
             0 => drop(reply),
-            _ => world.sent(reply.send(world.books.value())),
+            _ => world.sent(reply.send(world.ledger.value())),
         },
-        Thing::Permit(permit) => match world.coin(3) {
+        Leftover::Permit(permit) => match world.coin(3) {
             0 => drop(permit),
             1 => permit.abort(),
-            _ => world.sent(permit.try_send(world.books.value())),
+            _ => world.sent(permit.try_send(world.ledger.value())),
         },
-        Thing::Scope(scope) => match world.coin(3) {
+        Leftover::Scope(scope) => match world.coin(3) {
             0 => scope.cancel("found it"),
             1 => scope.stop(),
             _ => {
-                let held = (world.books.task(), world.books.value());
+                let held = (world.ledger.task(), world.ledger.value());
                 let own = world.clone();
                 scope.spawn(async move |cx: Cx| {
                     let _held = held;
                     cx.yield_now().await;
-                    Ok(own.books.returned())
+                    Ok(own.ledger.returned())
                 });
             }
         },
-        Thing::Cx(cx) => {
+        Leftover::Cx(cx) => {
             let _ = (cx.id(), cx.is_cancelled(), cx.checkpoint());
         }
-        Thing::Tcp(conn) => sockets::end(world, conn),
-        Thing::Unix(conn) => sockets::end(world, conn),
+        Leftover::Tcp(conn) => sockets::end(world, conn),
+        Leftover::Unix(conn) => sockets::end(world, conn),
     }
 }
 
-/// Waits for a thread that wakes by value, at about the time the wait is looked at.
+/// Waits for a thread that wakes by value, at about the time of the poll.
 pub(super) async fn woken_by_hand(world: &Arc<World>) {
     let woken = Arc::new(AtomicBool::new(false));
     let mut told = false;
