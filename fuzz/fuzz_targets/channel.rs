@@ -1,4 +1,5 @@
-//! The channel law: its invariants after every operation; no message lost, doubled or reordered.
+//! The channel law: its invariants hold after every operation, and no message is lost, duplicated
+//! or reordered.
 #![no_main]
 
 use asx_fuzz::Ops;

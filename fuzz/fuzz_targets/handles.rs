@@ -1,4 +1,4 @@
-//! The arena against a map, and every handle through its word and back.
+//! The arena compared with a map, and the conversion of every handle to its word and back.
 #![no_main]
 
 use asx_fuzz::Ops;
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(live.into_iter().eq(model));
 });
 
-/// A key that was issued once, perhaps stale; sometimes a forged one.
+/// Returns a key that was issued, possibly stale, or sometimes a forged one.
 fn any_key(ops: &mut Ops<'_>, issued: &[Key]) -> Key {
     match ops.pick(issued) {
         Some(key) if ops.below(8) != 7 => *key,

@@ -1,4 +1,4 @@
-//! The run queues against a plain list, and the scheduler's fairness bound.
+//! The run queues compared with a plain list, and the scheduler's fairness bound.
 #![no_main]
 
 use asx_fuzz::Ops;
@@ -25,7 +25,7 @@ fn place(ops: &mut Ops<'_>) -> Place {
     }
 }
 
-/// Where an entry stands in its lane: smaller is earlier.
+/// Returns the rank of an entry in its lane: smaller is earlier.
 fn rank(place: Place) -> u64 {
     let by_priority = u64::from(u8::MAX - place.priority().0);
     place.deadline().map_or(by_priority, Time::as_nanos)

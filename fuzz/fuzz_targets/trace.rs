@@ -1,5 +1,5 @@
-//! Both codecs on any bytes: an error with a place, or a trace that comes back from either codec
-//! as it was, with the same digest; and no trace upsets the checker.
+//! Both codecs on any bytes: the result is an error with a position, or a trace that survives both
+//! codecs with the same digest. No trace makes the checker panic.
 #![no_main]
 
 use asx_kernel::digest::Digest;
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    // Checksums are hard to guess: the same as the payload of one block.
+    // Random checksums are almost never right, so also use the bytes as the payload of a block.
     if let Some(sealed) = sealed(bytes) {
         read(&sealed);
     }
@@ -33,7 +33,7 @@ fn read(bytes: &[u8]) {
     assert_eq!(digests[0], digests[1]);
 }
 
-/// Writes, reads, compares; answers the digest of the events.
+/// Writes, reads and compares. Returns the digest of the events.
 fn there_and_back(codec: Codec, header: &Header, records: &[Record]) -> u64 {
     let mut writer = Writer::new(Vec::new(), codec, header).expect("it was read");
     for record in records {
@@ -47,7 +47,7 @@ fn there_and_back(codec: Codec, header: &Header, records: &[Record]) -> u64 {
     verify(&mut Reader::open(&bytes[..]).expect("it was written"), false).digest
 }
 
-/// A binary trace with these bytes as the payload of its only block.
+/// Returns a binary trace with these bytes as the payload of its only block.
 fn sealed(payload: &[u8]) -> Option<Vec<u8>> {
     let mut length = payload.len();
     if length == 0 || length >= 1 << 20 {
@@ -63,7 +63,7 @@ fn sealed(payload: &[u8]) -> Option<Vec<u8>> {
     let mut digest = Digest::new();
     bytes.extend_from_slice(&digest.word(0).bytes(payload).value().to_le_bytes());
     if let Err(error) = Reader::open(&bytes[..]) {
-        assert!(!matches!(error.kind, ErrorKind::Checksum { .. }), "the seal is right");
+        assert!(!matches!(error.kind, ErrorKind::Checksum { .. }), "the checksum is right");
     }
     Some(bytes)
 }

@@ -1,4 +1,4 @@
-//! The timer wheel against the reference heap: every answer and every batch.
+//! The timer wheel compared with the reference heap: every result and every batch.
 #![no_main]
 
 use asx_fuzz::Ops;
@@ -67,7 +67,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// An instant near `now`, or anywhere.
+/// Returns an instant near `now`, or any instant.
 fn instant(ops: &mut Ops<'_>, now: Time) -> Time {
     let unit = [1, 1_000_000, 256_000_000, 65_536_000_000, 86_400_000_000_000][ops.below(5)];
     let span = ops.number().saturating_mul(unit);

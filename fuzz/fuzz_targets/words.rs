@@ -1,4 +1,5 @@
-//! Tasks and regions: whatever is asked of them, only legal steps are taken and nothing widens.
+//! The state words of tasks and regions: under any events, all transitions are legal and no
+//! allowance grows.
 #![no_main]
 
 use asx_fuzz::Ops;
@@ -81,7 +82,7 @@ fn region(ops: &mut Ops<'_>) {
         assert!(from == to || from.check(to).is_ok(), "{from:?} -> {to:?}");
         if to == RegionState::Closed {
             let left = word.live_tasks() + word.open_children() + word.finalizers();
-            assert_eq!((left, word.outstanding()), (0, 0), "closed with something alive");
+            assert_eq!((left, word.outstanding()), (0, 0), "closed with live contents");
         }
         if matches!(to, RegionState::Finalizing) && from == RegionState::Draining {
             assert_eq!(word.live_tasks() + word.open_children(), 0);

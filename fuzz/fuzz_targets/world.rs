@@ -1,5 +1,5 @@
-//! The world under any stream of operations: every invariant after each, and an end to every
-//! shutdown.
+//! The world under any sequence of operations: every invariant holds after each, and every shutdown
+//! ends.
 #![no_main]
 
 use asx_fuzz::Ops;
@@ -136,7 +136,7 @@ impl Run {
         }
     }
 
-    /// One poll with a few operations in it.
+    /// Runs one poll with a few operations.
     fn step(&mut self, ops: &mut Ops<'_>) {
         let now = self.world.now();
         let step = self.world.next(now, &mut self.choose).expect("no poll is under way");
@@ -183,7 +183,8 @@ impl Run {
         self.world.polled(task, (), end).expect("the poll under way");
     }
 
-    /// With a grace, every shutdown ends; only free-standing channels may still hold messages.
+    /// With a grace period every shutdown ends. Only free-standing channels may still hold
+    /// messages.
     fn shut_down(&mut self) {
         let world = &mut self.world;
         world.shutdown(Duration::ZERO, Some(Duration::from_millis(1))).expect("the root is there");

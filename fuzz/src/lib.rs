@@ -1,7 +1,7 @@
-//! What the fuzz targets share: [`Ops`], which reads a stream of operations out of raw bytes.
+//! Shared code of the fuzz targets: [`Ops`], which decodes operations from raw bytes.
 //!
-//! Every byte string is a valid stream, so the fuzzer never wastes an input; small values are cheap
-//! to write, so operations collide on the same few objects. A target loops until
+//! Every byte string is a valid sequence of operations, so no input is wasted. Small values take
+//! few bytes, so operations often refer to the same objects. A target loops until
 //! [`is_done`](Ops::is_done):
 //!
 //! ```
@@ -17,14 +17,14 @@
 //! assert_eq!(sum, 14);
 //! ```
 
-/// A reader of operations; past the end it reads zeros.
+/// A decoder of operations. After the end it returns zeros.
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Ops<'a> {
-    /// Reads from the start of `bytes`.
+    /// Creates a decoder at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Ops<'a> {
         Ops { rest: bytes }
     }
@@ -34,7 +34,7 @@ impl<'a> Ops<'a> {
         self.rest.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         match self.rest {
             [] => 0,
@@ -45,33 +45,33 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// The next bit of choice.
+    /// Returns a bit.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// A number less than `count`, or 0 when there is none.
+    /// Returns a number less than `count`, or 0 if `count` is 0.
     pub fn below(&mut self, count: usize) -> usize {
         let raw = if count <= 256 { u64::from(self.byte()) } else { self.word(8) };
         if count == 0 { 0 } else { (raw % count as u64) as usize }
     }
 
-    /// One of the elements, or nothing when there are none.
+    /// Returns one of the elements, or `None` if there are none.
     pub fn pick<'t, T>(&mut self, from: &'t [T]) -> Option<&'t T> {
         from.get(self.below(from.len()))
     }
 
-    /// 32 bits, little-endian.
+    /// Returns 32 bits, little-endian.
     pub fn u32(&mut self) -> u32 {
         self.word(4) as u32
     }
 
-    /// 64 bits, little-endian.
+    /// Returns 64 bits, little-endian.
     pub fn u64(&mut self) -> u64 {
         self.word(8)
     }
 
-    /// A number of any size whose size is itself chosen: mostly small, sometimes near the limits.
+    /// Returns a number of a chosen size: mostly small, sometimes near the limits.
     pub fn number(&mut self) -> u64 {
         match self.byte() % 8 {
             0..=3 => self.word(1),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_run_out_into_zeros() {
+    fn after_the_end_all_bytes_are_zero() {
         let mut ops = Ops::new(&[3, 1]);
         assert_eq!((ops.byte(), ops.flag(), ops.is_done()), (3, true, true));
         assert_eq!((ops.byte(), ops.flag(), ops.u64(), ops.below(9)), (0, false, 0, 0));
