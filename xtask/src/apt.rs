@@ -1,9 +1,9 @@
-//! Installing what a chore needs from Debian's packages, by name.
+//! Installation of required Debian packages.
 
 use crate::Result;
 use crate::shell::{command, output, run, works};
 
-/// Installs packages, and says so; an error where that can't be done without asking.
+/// Installs packages and prints that. Fails if this would need a password.
 pub(crate) fn install(packages: &[&str]) -> Result {
     println!("installing {} with apt-get", packages.join(" and "));
     if !works("apt-get", &["--version"]) {

@@ -1,5 +1,5 @@
-//! `cargo xtask audit`: tests and random programs in the build that keeps books of who owns
-//! each reference to a task or region, and poisons what is freed.
+//! `cargo xtask audit`: tests and random programs in a build that records the owner of each
+//! reference to a task or region, and poisons freed memory.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::report::Verdict;
 use crate::shell::{cargo, run as sh, target_dir};
 use crate::{Result, no_args, stress};
 
-/// The books, and no memory that is used again before they were looked at.
+/// Enables the ledger, and disables the reuse of memory that was not yet checked.
 const FLAGS: &str = "--cfg asx_audit --cfg asx_no_reuse";
 
 /// The crates of the runtime and the native host.
@@ -45,7 +45,7 @@ fn tests() -> Result {
     Ok(())
 }
 
-/// A cargo command line for that build, in a directory of its own: the flags change every crate.
+/// Returns a cargo command for that build, in a separate directory: the flags change every crate.
 pub(crate) fn audited(line: &str) -> Command {
     let mut command = cargo(line);
     command.env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", target_dir().join("audit"));

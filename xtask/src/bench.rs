@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: forwards to the bench crates.
+//! `cargo xtask bench`: runs the benchmark crates.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ use crate::report::Verdict;
 use crate::shell::{cargo, output, run as sh};
 
 const BENCH: &str = "run --release --quiet -p asx-bench --";
-/// The lab's: a package of its own, built alone, so that it changes nothing of the other.
+/// The lab's benchmarks: a package that is built separately, so that neither affects the other.
 const LAB: &str = "run --release --quiet -p asx-bench-lab --";
-/// What asks for those.
+/// The flag that selects them.
 const FLAG: &str = "--lab";
 
 pub(crate) fn run(args: &[String]) -> Result {
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     sh(cargo(program).args(args.iter().filter(|arg| *arg != FLAG)))
 }
 
-/// Every benchmark runs once and reports; no figure is judged here.
+/// Runs every benchmark once. Figures are not compared.
 pub(crate) fn section() -> Verdict {
     match clippy().and_then(|()| Ok((smoke(BENCH)?, smoke(LAB)?))) {
         Ok((rows, lab)) => Verdict::Passed(format!("{rows} figures, {lab} of the lab")),
@@ -25,13 +25,13 @@ pub(crate) fn section() -> Verdict {
     }
 }
 
-/// The lints of the benchmark crates, which the section `clippy` leaves out.
+/// Runs the lints of the benchmark crates, which the section `clippy` leaves out.
 fn clippy() -> Result {
     let which = "-p asx-bench -p asx-bench-lab --all-targets --release";
     sh(&mut cargo(&format!("clippy --quiet {which} -- -D warnings")))
 }
 
-/// How many figures a program reports.
+/// Returns the number of figures that a program reports.
 fn smoke(program: &str) -> Result<usize> {
     let text = output(cargo(program).args(["--json", "--smoke"]))?;
     let rows: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;

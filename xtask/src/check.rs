@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what to run before a commit, done in a minute or two.
+//! `cargo xtask check`: the checks before a commit, which take a minute or two.
 
 use crate::report::Report;
 use crate::shell::{cargo, run as sh, works};
@@ -17,21 +17,21 @@ pub(crate) fn run(args: &[String]) -> Result {
     report.finish()
 }
 
-/// The workspaces beside the main one.
+/// The other workspaces of the repository.
 const OTHERS: [&str; 2] = ["fuzz", "crates/bench-lab/madsim"];
 
-/// The formatting of all workspaces.
+/// Checks the formatting of all workspaces.
 pub(crate) fn fmt() -> Result {
     sh(&mut cargo("fmt --all --check"))?;
     let fmt = |folder| cargo(&format!("fmt --manifest-path {folder}/Cargo.toml --check"));
     OTHERS.into_iter().try_for_each(|folder| sh(&mut fmt(folder)))
 }
 
-/// The benchmark crates, whose peers take longer to build than all of asx.
+/// Excludes the benchmark crates, which have dependencies that take longer to build than asx.
 pub(crate) const NO_BENCHES: &str = "--exclude asx-bench --exclude asx-bench-lab";
 
-/// Crates that are tested alone, as users get them. Together with other crates they would be built
-/// with the lab's instrumentation.
+/// Crates that are tested separately, as users get them. Together with other crates they would be
+/// built with the lab's instrumentation.
 const ALONE: [&str; 2] = ["asx-native", "asx-net"];
 
 /// Returns the arguments of cargo that select [`ALONE`].
@@ -48,18 +48,18 @@ pub(crate) fn others() -> String {
     format!("--workspace {NO_BENCHES} {alone} --all-features")
 }
 
-/// The lints with all features, as errors. The section `bench` checks the benchmark crates.
+/// Runs the lints with all features, as errors. The section `bench` checks the benchmark crates.
 pub(crate) fn clippy() -> Result {
     let which = format!("--workspace {NO_BENCHES} --all-targets --all-features");
     sh(&mut cargo(&format!("clippy --quiet {which} -- -D warnings")))
 }
 
-/// The lints with default features, as errors.
+/// Runs the lints with default features, as errors.
 pub(crate) fn clippy_default_features() -> Result {
     sh(&mut cargo(&format!("clippy --quiet {WITH_FEATURES} --all-targets -- -D warnings")))
 }
 
-/// Whether the faster test runner is here.
+/// Whether the faster test runner is installed.
 pub(crate) fn has_nextest() -> bool {
     works("cargo", &["nextest", "--version"])
 }

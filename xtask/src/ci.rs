@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the test suite in named, timed sections.
 //!
-//! The quick sections cover what an ordinary change can break. The others are slow tools
+//! The quick sections cover what an ordinary change can break. The others use slow tools
 //! (sanitizers, model checkers, fuzzers, browsers, foreign platforms) and run with `--all`, or
 //! alone with `--rest`. Sections can also be selected by name.
 
@@ -14,8 +14,8 @@ use crate::check::{NO_BENCHES, alone, others};
 use crate::report::{Report, Verdict};
 use crate::shell::{cargo, run as sh, set_prefix};
 use crate::{
-    Result, audit, bare, bench, capi, check, conform, deny, determinism, fuzz, instructions, loom,
-    memory, platforms, races, stress, tidy, web,
+    Result, asan, audit, bench, capi, check, conform, deny, determinism, fuzz, instructions, loom,
+    miri, no_std, platforms, stress, tidy, tsan, valgrind, web,
 };
 
 /// Seconds per fuzz target: enough to reach every operation.
@@ -23,7 +23,7 @@ const FUZZ_SECONDS: u32 = 5;
 /// Seconds of random programs, in release and under the address sanitizer.
 const STRESS_SECONDS: (u32, u32) = (40, 15);
 /// Seconds of random programs under the thread sanitizer.
-const RACES_SECONDS: u32 = 20;
+const TSAN_SECONDS: u32 = 20;
 
 const USAGE: &str = "usage: test [--all | --rest | --list | SECTION..]";
 
@@ -34,14 +34,14 @@ struct Section {
     run: fn() -> Verdict,
 }
 
-/// When and where a section runs.
+/// The condition under which a section runs, and its target directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Without `--all`.
     Quick,
-    /// With `--all`, one after the other: these build in the main target directory.
+    /// With `--all`, in sequence: these build in the main target directory.
     Shared,
-    /// With `--all`, beside a shared section: these build in separate directories.
+    /// With `--all`, in parallel with a shared section: these build in separate directories.
     Separate,
 }
 
@@ -49,7 +49,7 @@ const fn section(kind: Kind, name: &'static str, run: fn() -> Verdict) -> Sectio
     Section { name, kind, run }
 }
 
-/// All sections. The separate ones begin with the slowest, so that none is left at the end.
+/// All sections. The separate ones begin with the slowest, so that none runs alone at the end.
 const SECTIONS: &[Section] = &[
     section(Kind::Quick, "fmt", || check::fmt().into()),
     section(Kind::Quick, "tidy", || tidy::check().into()),
@@ -57,10 +57,10 @@ const SECTIONS: &[Section] = &[
     section(Kind::Quick, "tests", || tests().into()),
     section(Kind::Quick, "doctests", || doctests().into()),
     section(Kind::Quick, "rustdoc", || rustdoc().into()),
-    section(Kind::Quick, "no_std", bare::section),
+    section(Kind::Quick, "no_std", no_std::section),
     section(Kind::Shared, "deny", deny::section),
     section(Kind::Shared, "shipped", || shipped().into()),
-    section(Kind::Shared, "valgrind", memory::valgrind_section),
+    section(Kind::Shared, "valgrind", valgrind::section),
     section(Kind::Shared, "conform", conform::section),
     section(Kind::Shared, "parity", conform::parity_section),
     section(Kind::Shared, "same_seed", determinism::section),
@@ -69,14 +69,14 @@ const SECTIONS: &[Section] = &[
     section(Kind::Shared, "bench", bench::section),
     section(Kind::Shared, "instructions", instructions::section),
     section(Kind::Separate, "platforms", platforms::section),
-    section(Kind::Separate, "asan", memory::asan_section),
+    section(Kind::Separate, "asan", asan::section),
     // After `asan`, which builds the crates this section links.
     section(Kind::Separate, "stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1)),
-    section(Kind::Separate, "tsan", || races::tsan_section(RACES_SECONDS)),
+    section(Kind::Separate, "tsan", || tsan::section(TSAN_SECONDS)),
     section(Kind::Separate, "browser", web::section),
     section(Kind::Separate, "audit", audit::section),
     section(Kind::Separate, "loom", loom::section),
-    section(Kind::Separate, "miri", races::miri_section),
+    section(Kind::Separate, "miri", miri::section),
     section(Kind::Separate, "fuzz", || fuzz::section(FUZZ_SECONDS)),
 ];
 
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &[String]) -> Result {
 /// The environment variable that limits the time in which slow sections start.
 const MINUTES: &str = "ASX_TEST_MINUTES";
 
-/// Until when slow sections start. A machine that ends long runs would print no summary.
+/// The time limit for starting slow sections. A run that the machine kills prints no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limit {
     minutes: Option<u64>,
@@ -125,8 +125,8 @@ impl Limit {
     }
 }
 
-/// Runs the quick sections one after the other, then shared sections beside separate ones: many
-/// use one core only. The lane that has no more sections of its kind takes the last separate one.
+/// Runs the quick sections in sequence, then shared and separate sections in parallel: many use
+/// only one core. The lane that runs out of sections first takes the last separate one.
 fn two_lanes(selected: &[&Section], limit: Limit, report: &mut Report) {
     let of = |kind| selected.iter().filter(move |section| section.kind == kind);
     of(Kind::Quick).for_each(|section| report.section(section.name, section.run));
@@ -180,8 +180,8 @@ fn select(words: &[&str]) -> Result<Vec<&'static Section>> {
     Ok(SECTIONS.iter().filter(|section| names.contains(&section.name)).collect())
 }
 
-/// Every test of every crate, with all features. The section `grains` runs the random programs,
-/// optimised.
+/// Runs every test of every crate, with all features. The section `grains` runs the random
+/// programs, optimised.
 fn tests() -> Result {
     let (alone, others) = (alone(), others());
     if !check::has_nextest() {
@@ -199,7 +199,7 @@ fn doctests() -> Result {
     sh(&mut cargo(&format!("test --workspace {NO_BENCHES} --all-features --doc")))
 }
 
-/// Lints and programs with default features only. `tests` covers the native host and its sockets.
+/// Runs lints and programs with default features. `tests` covers the native host and its sockets.
 fn shipped() -> Result {
     check::clippy_default_features()?;
     let runner = match check::has_nextest() {
@@ -209,7 +209,7 @@ fn shipped() -> Result {
     sh(&mut cargo(&format!("{runner} -p asx --test hostile --test ends --no-fail-fast")))
 }
 
-/// Random programs on threads and in the lab; many of them, so in release.
+/// Runs random programs on threads and in the lab; many of them, so in release mode.
 fn grains() -> Result {
     sh(&mut cargo("test --release --quiet -p asx --features lab --test grains --test waits"))
 }
@@ -233,7 +233,7 @@ mod tests {
         both.sort_unstable();
         all.sort_unstable();
         assert_eq!(both, all);
-        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "a name is used twice: {all:?}");
+        assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "a duplicate name: {all:?}");
     }
 
     #[test]

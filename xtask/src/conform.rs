@@ -1,4 +1,4 @@
-//! Runs the conformance corpus on each host through the program, as a user would.
+//! Runs the conformance corpus on each host through the command-line program.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::Result;
 use crate::report::Verdict;
 use crate::shell::{cargo, partial_output, target_dir};
 
-/// The hosts with the settings that users get by default.
+/// The hosts with default settings.
 const DEFAULTS: [&str; 3] = ["native-defaults", "web-defaults", "web-silent"];
 
-/// The hosts that run the C library, each with a profile of its own.
+/// The hosts that run the C library, each with a separate profile.
 const C_PROFILES: [&str; 4] = ["c", "c-embedded", "c-hft", "c-automotive"];
 
 pub(crate) fn section() -> Verdict {
@@ -18,7 +18,7 @@ pub(crate) fn section() -> Verdict {
         DEFAULTS.into_iter().try_for_each(|host| run(host, true).map(drop))?;
         let c = C_PROFILES.map(|host| run(host, true)).into_iter().collect::<Result<Vec<_>>>()?;
         if c.iter().any(|passed| *passed != c[0]) {
-            return Err(format!("profiles of C that passed different numbers: {c:?}"));
+            return Err(format!("the C profiles passed different numbers of fixtures: {c:?}"));
         }
         Ok((run("model", false)?, native?, lab?, web?, c[0]))
     };
@@ -31,8 +31,8 @@ pub(crate) fn section() -> Verdict {
     }
 }
 
-/// Whether the hosts do the same, scenario by scenario. What they do not is left in a folder. Here
-/// the web is without a browser; the section `browser` compares it in one.
+/// Checks that the hosts behave the same, scenario by scenario. Differences are written to a
+/// folder. Here the web host runs without a browser; the section `browser` compares it in one.
 pub(crate) fn parity_section() -> Verdict {
     let hosts = format!("model,native,lab,web,{}", C_PROFILES.join(","));
     match parity(&hosts, "program") {
@@ -41,7 +41,7 @@ pub(crate) fn parity_section() -> Verdict {
     }
 }
 
-/// How many runs of these hosts were compared, each with each; the web's place is `place`.
+/// Compares the runs of these hosts pairwise and returns their number. `place` is the web's place.
 pub(crate) fn parity(hosts: &str, place: &str) -> Result<u64> {
     let mut parity = cargo("run --release --quiet -p asx-cli -- parity --json --out");
     let out = target_dir().join("parity");
@@ -52,7 +52,7 @@ pub(crate) fn parity(hosts: &str, place: &str) -> Result<u64> {
     }
 }
 
-/// How many runs of two hosts were compared, if all pairs have some and none differ.
+/// Returns the number of compared runs, if all pairs have some and none differ.
 fn compared(text: &str, hosts: usize) -> Result<u64> {
     let json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Some(pairs) = json["pairs"].as_array() else {
@@ -69,16 +69,16 @@ fn compared(text: &str, hosts: usize) -> Result<u64> {
     }
 }
 
-/// How many fixtures passed on a host, which may skip what it cannot express.
+/// Returns the number of fixtures that passed on a host, which may skip those it cannot express.
 fn run(host: &str, may_skip: bool) -> Result<u64> {
     let line = format!("run --release --quiet -p asx-cli -- conform --host {host} --json");
     let (text, why) = partial_output(&mut cargo(&line))?;
-    // A run that failed still says what failed: judge its report first.
+    // A failed run still reports its failures: judge the report first.
     let passed = judge(&text, may_skip).inspect_err(|_| print!("{text}"))?;
     why.map_or(Ok(passed), Err)
 }
 
-/// The number of fixtures that passed, if there are some and all that ran did.
+/// Returns the number of fixtures that passed, if there are some and all that ran did.
 fn judge(text: &str, may_skip: bool) -> Result<u64> {
     let json: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let count = |key: &str| json[key].as_u64().ok_or(format!("the report has no count `{key}`"));
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_all_pairs_without_a_difference_are_the_same() {
+    fn a_comparison_needs_all_pairs_and_no_difference() {
         let pairs = |counts: &str, differences: u64| {
             let pair = |count: &str| format!("{{\"compared\": {count}}}");
             let pairs: Vec<_> = counts.split(' ').map(pair).collect();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_corpus_that_passed_is_good() {
+    fn only_a_complete_corpus_that_passed_is_accepted() {
         let whole = r#"{"total": 3, "passed": 3, "failed": [], "skipped": []}"#;
         assert_eq!((judge(whole, false), judge(whole, true)), (Ok(3), Ok(3)));
         let partly = r#"{"total": 3, "passed": 2, "failed": [], "skipped": [{"id": "a"}]}"#;

@@ -1,9 +1,9 @@
 //! `cargo xtask determinism`: the same seed, the same run.
 //!
-//! All built-in scenarios and the examples run in the lab, each seed twice in one process. What all
-//! runs of a process come to is one number, the fingerprint, which must be the same in another
-//! process, with another number of threads, and in debug as in release. The examples are also
-//! written in both codecs and read again.
+//! All built-in scenarios and the examples run in the lab, each seed twice in one process. The
+//! results of all runs of a process form one number, the fingerprint, which must be equal in
+//! another process, with another number of threads, and in debug as in release. The examples are
+//! also written in both codecs and read again.
 
 use serde_json::Value;
 
@@ -14,11 +14,11 @@ use crate::shell::{cargo, output, partial_output};
 
 /// Seeds of each scenario and each example.
 const SEEDS: u64 = 500;
-/// The examples are few, so that each has so many times the seeds.
+/// The factor on the seeds of each example, because there are few examples.
 const MORE: u64 = 50;
-/// One in so many seeds is run in debug as well.
+/// One in this many seeds also runs in debug mode.
 const SHARE: u64 = 50;
-/// The same where it is one of many checks.
+/// The number of seeds in the test suite.
 const FEW: u64 = 30;
 
 pub(crate) fn run(args: &[String]) -> Result {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result {
         }
         _ => return Err(String::from("determinism [--seeds N]")),
     };
-    // Debug is slow: it has a share of the seeds.
+    // Debug mode is slow, so it runs only a share of the seeds.
     let fast = [("--release", 1), ("--release", 4)];
     let both = [("--release", 2), ("", 3)];
     let runs = scenarios(seeds, &fast)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     Ok(())
 }
 
-/// Two processes with different numbers of threads; what is built anyway.
+/// Compares two processes with different numbers of threads, in builds that exist anyway.
 pub(crate) fn section() -> Verdict {
     let all = || {
         let scenarios = scenarios(FEW, &[("--release", 1), ("--release", 3)])?;
@@ -56,10 +56,10 @@ pub(crate) fn section() -> Verdict {
     }
 }
 
-/// A profile, and how many threads share the runs.
+/// A profile, and the number of threads that share the runs.
 type Way = (&'static str, u64);
 
-/// Runs all scenarios in each way: how many runs there are, which must be the same in each.
+/// Runs all scenarios in each way. Returns the number of runs, which must be the same in each.
 fn scenarios(seeds: u64, ways: &[Way]) -> Result<u64> {
     let one = |(profile, jobs): &Way| {
         let explore = "-p asx-cli -- explore --all --twice --workers 3 --json";
@@ -75,7 +75,7 @@ fn scenarios(seeds: u64, ways: &[Way]) -> Result<u64> {
     same(&all).map(|()| runs)
 }
 
-/// How many runs a report is of, and what they come to.
+/// Returns the number of runs and the fingerprint of a report.
 fn scenarios_of(text: &str) -> Result<(u64, String)> {
     let json: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
     let runs = json["runs"].as_u64().filter(|runs| *runs > 0);
@@ -85,7 +85,7 @@ fn scenarios_of(text: &str) -> Result<(u64, String)> {
     }
 }
 
-/// Runs the examples in each way: how many runs there are, which must be the same in each.
+/// Runs the examples in each way. Returns the number of runs, which must be the same in each.
 fn examples(seeds: u64, ways: &[Way]) -> Result<u64> {
     let one = |(profile, jobs): &Way| {
         let test = format!("{} --test fingerprints -- --nocapture", others());
@@ -98,13 +98,13 @@ fn examples(seeds: u64, ways: &[Way]) -> Result<u64> {
     let counts = all.first().map_or_else(Vec::new, |lines| counts(lines));
     match counts.len() {
         EXAMPLES => Ok(counts.iter().sum()),
-        other => Err(format!("{other} examples of {EXAMPLES} have said what they come to")),
+        other => Err(format!("{other} of {EXAMPLES} examples have printed a fingerprint")),
     }
 }
 
 const EXAMPLES: usize = 5;
 
-/// The lines that say what runs come to, in their order. Others may be printed in between.
+/// Returns the lines with fingerprints, in order. There may be other lines in between.
 fn fingerprints(text: &str) -> Vec<String> {
     let after = |line: &str| Some(line[line.find("fingerprint ")?..].trim().to_owned());
     let mut lines: Vec<_> = text.lines().filter_map(after).collect();
@@ -112,7 +112,7 @@ fn fingerprints(text: &str) -> Vec<String> {
     lines
 }
 
-/// The number of runs in each of these lines.
+/// Returns the number of runs in each of these lines.
 fn counts(lines: &[String]) -> Vec<u64> {
     lines.iter().filter_map(|line| line.split(' ').nth(2)?.parse().ok()).collect()
 }
@@ -120,8 +120,8 @@ fn counts(lines: &[String]) -> Vec<u64> {
 fn same<T: PartialEq + std::fmt::Debug>(all: &[T]) -> Result {
     match all.windows(2).find(|pair| pair[0] != pair[1]) {
         None => Ok(()),
-        Some([one, other]) => Err(format!("not the same: {one:?} and {other:?}")),
-        Some(_) => Err(String::from("not the same")),
+        Some([one, other]) => Err(format!("different results: {one:?} and {other:?}")),
+        Some(_) => Err(String::from("different results")),
     }
 }
 
@@ -130,13 +130,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_the_same_everywhere_is_good() {
+    fn only_equal_results_are_accepted() {
         assert!(same(&[1, 1, 1]).is_ok());
         assert!(same(&[1, 1, 2]).is_err() && same(&[2, 1, 1]).is_err());
     }
 
     #[test]
-    fn fingerprints_are_found_among_what_else_is_printed() {
+    fn fingerprints_are_found_among_other_output() {
         let text = "running\n.fingerprint b 20 3 0f\n\nfingerprint a 10 1 ff\nok";
         let lines = fingerprints(text);
         assert_eq!(lines, ["fingerprint a 10 1 ff", "fingerprint b 20 3 0f"]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_runs_is_none() {
+    fn a_report_without_runs_is_refused() {
         let good = r#"{"runs": 3, "fingerprint": "0f"}"#;
         assert_eq!(scenarios_of(good), Ok((3, String::from("0f"))));
         for bad in [r#"{"runs": 0, "fingerprint": "0f"}"#, r#"{"runs": 3}"#, "{}", ""] {

@@ -1,9 +1,8 @@
 //! `cargo xtask fuzz`: builds the targets of `fuzz/` with coverage counters and runs them.
 //!
-//! The flags below are what libFuzzer needs; they work on the stable compiler, so neither a nightly
-//! one nor cargo-fuzz has to be installed. No sanitizer is switched on: the code under test has no
-//! `unsafe`. What a run learns is kept below the target directory, what it finds in
-//! `fuzz/artifacts/`.
+//! The flags below are those that libFuzzer needs. They work with the stable compiler, so neither a
+//! nightly compiler nor cargo-fuzz is needed. No sanitizer is enabled: the code under test has no
+//! `unsafe`. The corpus is kept below the target directory, and crashes in `fuzz/artifacts/`.
 
 use crate::report::Verdict;
 use crate::shell::{cargo, host, root, run as sh, target_dir, works};
@@ -29,7 +28,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     while let Some(arg) = args.next() {
         if arg == "--seconds" {
             let value = args.next().and_then(|value| value.parse().ok());
-            seconds = value.ok_or("--seconds wants a number")?;
+            seconds = value.ok_or("--seconds requires a number")?;
         } else {
             only = Some(arg.as_str());
         }
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     fuzz(seconds, only).map(|_| ())
 }
 
-/// Every target for a few seconds; skipped where libFuzzer can't be compiled.
+/// Runs every target for a few seconds; skipped if libFuzzer cannot be compiled.
 pub(crate) fn section(seconds: u32) -> Verdict {
     if !works("c++", &["--version"])
         && let Err(why) = apt::install(&["g++"])
@@ -50,7 +49,7 @@ pub(crate) fn section(seconds: u32) -> Verdict {
     }
 }
 
-/// What the main workspace's sections do not see of this one.
+/// Runs the checks of the fuzz workspace, which the sections of the main workspace do not cover.
 fn lint_and_test() -> Result {
     for line in ["clippy --quiet --all-targets", "test --quiet"] {
         let mut step = cargo(line);
@@ -68,12 +67,12 @@ fn fuzz(seconds: u32, only: Option<&str>) -> Result<usize> {
     let mut targets = targets()?;
     if let Some(only) = only {
         if !targets.iter().any(|target| target == only) {
-            return Err(format!("no target `{only}`; there are: {}", targets.join(", ")));
+            return Err(format!("no target `{only}`; targets: {}", targets.join(", ")));
         }
         targets.retain(|target| target == only);
     }
     let binaries = build(only)?;
-    // One broken target does not hide another.
+    // A failure of one target does not prevent the others.
     let failed: Vec<String> = targets
         .iter()
         .filter_map(|target| run_target(&binaries.join(target), target, seconds).err())
@@ -81,7 +80,7 @@ fn fuzz(seconds: u32, only: Option<&str>) -> Result<usize> {
     if failed.is_empty() { Ok(targets.len()) } else { Err(failed.join("; ")) }
 }
 
-/// The targets by name: one per file.
+/// Returns the names of the targets: one per file.
 fn targets() -> Result<Vec<String>> {
     let dir = root().join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -94,7 +93,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Builds and says where the programs are.
+/// Builds the targets and returns the folder of the programs.
 fn build(only: Option<&str>) -> Result<PathBuf> {
     let host = host()?;
     let target_dir = target_dir().join("fuzz");
@@ -118,7 +117,7 @@ fn run_target(binary: &Path, target: &str, seconds: u32) -> Result {
     let mut fuzzer = Command::new(binary);
     fuzzer.current_dir(root()).arg(&corpus);
     if target == "scenario" {
-        // The reader's fuzzer starts from good scenarios; it only reads this directory.
+        // The reader's fuzzer starts from valid scenarios; it only reads this directory.
         fuzzer.arg("crates/conformance/fixtures");
     }
     fuzzer.arg(format!("-artifact_prefix={}/", artifacts.display()));
@@ -126,6 +125,6 @@ fn run_target(binary: &Path, target: &str, seconds: u32) -> Result {
     fuzzer.args(["-print_final_stats=1", "-max_len=8192"]);
     sh(&mut fuzzer).map_err(|_| {
         let found = artifacts.strip_prefix(root()).unwrap_or(&artifacts).display();
-        format!("target {target} failed; to replay: {} {found}/<input>", binary.display())
+        format!("target {target} failed; reproduce with: {} {found}/<input>", binary.display())
     })
 }

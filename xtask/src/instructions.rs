@@ -1,8 +1,8 @@
 //! `cargo xtask instructions`: instructions per operation of the main benchmark programs, compared
 //! with a committed baseline.
 //!
-//! Counts depend on the compiler. The baseline names the compiler it was made with; with another
-//! compiler the command prints the counts and judges none.
+//! Counts depend on the compiler, which the baseline names. With another compiler the command
+//! prints the counts and compares none.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,9 +16,9 @@ const USAGE: &str = "usage: instructions [--bless] [--tokio] [PROGRAM..]";
 /// The runtime that is compared with the baseline.
 const OURS: &str = "asx_ct";
 const TOKIO: &str = "tokio_ct";
-/// The growth that fails, as a share of the baseline.
+/// The largest allowed growth, as a share of the baseline.
 const TOLERANCE: f64 = 0.03;
-/// The same for programs with clients in another process: their timing decides how many requests
+/// The same for programs with clients in another process. Their timing determines how many requests
 /// the server finds at a time.
 const SERVER_TOLERANCE: f64 = 0.06;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     print!("{table}");
     if baseline.compiler != compiler {
         println!(
-            "not judged: the baseline was made with {}, this is {compiler}",
+            "not compared: the baseline was made with {}, this is {compiler}",
             baseline.compiler
         );
         return Ok(());
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
 }
 
-/// Counts all programs; skipped where Valgrind cannot be installed.
+/// Counts all programs; skipped if Valgrind cannot be installed.
 pub(crate) fn section() -> Verdict {
     if let Err(why) = install() {
         return Verdict::Skipped(format!("valgrind cannot be installed: {why}"));
@@ -73,7 +73,7 @@ fn install() -> Result {
     if works("valgrind", &["--version"]) { Ok(()) } else { apt::install(&["valgrind"]) }
 }
 
-/// The instructions of one operation of a program.
+/// The instructions per operation of a program.
 #[derive(Clone, Debug, PartialEq)]
 struct Count {
     program: String,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_printed_and_not_judged() {
+    fn peers_are_printed_and_not_compared() {
         let counts = [count("a", OURS, 100.0), count("a", TOKIO, 400.0)];
         let (table, failures) = compare(&counts, &baseline());
         assert!(table.ends_with("    400.0     0.25\n"), "{table}");

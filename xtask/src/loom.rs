@@ -1,7 +1,7 @@
-//! `cargo xtask loom`: every interleaving of the models beside our atomics and locks.
+//! `cargo xtask loom`: explores every interleaving of the models of our atomics and locks.
 //!
-//! Under `--cfg loom` the crates' primitives are loom's, and their unit tests the models. Release,
-//! because a model runs its threads some hundred thousand times.
+//! With `--cfg loom` the crates use loom's primitives, and their unit tests are the models. In
+//! release mode, because a model runs its threads some hundred thousand times.
 
 use crate::report::Verdict;
 use crate::shell::{cargo, run as sh, target_dir};
@@ -23,7 +23,7 @@ pub(crate) fn section() -> Verdict {
 
 fn explore(name: &str) -> Result {
     let mut test = cargo("test --quiet --release --lib --package");
-    // A directory of its own: the flag changes every crate.
+    // A separate directory, because the flag changes every crate.
     test.arg(name).arg("--target-dir").arg(target_dir().join("loom"));
     sh(test.env("RUSTFLAGS", "--cfg loom"))
 }

@@ -1,8 +1,9 @@
-//! The chores of the project: `cargo xtask help`.
+//! The development commands of the project; `cargo xtask help` lists them.
 
 mod apt;
+mod asan;
 mod audit;
-mod bare;
+
 mod bench;
 mod capi;
 mod check;
@@ -13,126 +14,140 @@ mod determinism;
 mod fuzz;
 mod instructions;
 mod loom;
-mod memory;
+mod miri;
+
 mod mutants;
 mod nightly;
+mod no_std;
 mod platforms;
-mod races;
+
 mod report;
 mod shell;
 mod stress;
 mod tidy;
+mod tsan;
+mod valgrind;
 mod web;
 
 use std::process::ExitCode;
 
-/// What a chore answers: `Err` says in one line what went wrong, or nothing when that was said.
+/// The result of a command. The error is one line, or empty if the reason was already printed.
 type Result<T = ()> = std::result::Result<T, String>;
 
-struct Chore {
+struct Subcommand {
     name: &'static str,
     usage: &'static str,
     about: &'static str,
     run: fn(&[String]) -> Result,
 }
 
-const CHORES: &[Chore] = &[
-    Chore { name: "check", usage: "", about: "before a commit: the quick half", run: check::run },
-    Chore {
+const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "check",
+        usage: "",
+        about: "before a commit: the quick half",
+        run: check::run,
+    },
+    Subcommand {
         name: "test",
         usage: "[--all | --rest | --list | SECTION..]",
         about: "the quick sections of the test suite; all; those that --all adds; or by name",
         run: ci::run,
     },
-    Chore { name: "tidy", usage: "[ROOT]", about: "style and layout rules", run: tidy::run },
-    Chore {
+    Subcommand { name: "tidy", usage: "[ROOT]", about: "style and layout rules", run: tidy::run },
+    Subcommand {
         name: "laws",
         usage: "",
         about: "write the list of shortcuts in docs/LAWS.md",
         run: tidy::shortcuts::run,
     },
-    Chore { name: "lines", usage: "", about: "lines of code by crate", run: tidy::lines::run },
-    Chore {
+    Subcommand { name: "lines", usage: "", about: "lines of code by crate", run: tidy::lines::run },
+    Subcommand {
         name: "mutants",
         usage: "[--shard K/N] [--file GLOB] [--jobs J]",
         about: "mutation tests of the kernel",
         run: mutants::run,
     },
-    Chore {
+    Subcommand {
         name: "fuzz",
         usage: "[--seconds N] [TARGET]",
         about: "run the fuzz targets, or one",
         run: fuzz::run,
     },
-    Chore {
+    Subcommand {
         name: "determinism",
         usage: "[--seeds N]",
-        about: "the same seed, the same run, in whatever process",
+        about: "compare runs of the same seed in different processes",
         run: determinism::run,
     },
-    Chore { name: "loom", usage: "", about: "every interleaving of the models", run: loom::run },
-    Chore {
+    Subcommand {
+        name: "loom",
+        usage: "",
+        about: "every interleaving of the models",
+        run: loom::run,
+    },
+    Subcommand {
         name: "asan",
         usage: "",
         about: "tests under the address sanitizer, leaks included",
-        run: memory::asan,
+        run: asan::run,
     },
-    Chore {
+    Subcommand {
         name: "tsan",
         usage: "[ARGS]",
         about: "native tests under the thread sanitizer; arguments go to cargo test",
-        run: races::tsan,
+        run: tsan::run,
     },
-    Chore {
+    Subcommand {
         name: "miri",
         usage: "[FILTERS]",
         about: "unit tests of the task core under Miri",
-        run: races::miri,
+        run: miri::run,
     },
-    Chore {
+    Subcommand {
         name: "valgrind",
         usage: "[ARGS]",
         about: "tests under valgrind; arguments go to cargo test",
-        run: memory::valgrind,
+        run: valgrind::run,
     },
-    Chore {
+    Subcommand {
         name: "audit",
         usage: "",
-        about: "tests and random programs, with books of who owns what",
+        about: "tests and random programs, with a ledger of references",
         run: audit::run,
     },
-    Chore {
+    Subcommand {
         name: "stress",
         usage: "[--minutes N] [--asan | --tsan | --audit] [ARGS]",
-        about: "random programs over everything, for a while",
+        about: "random programs that use all of asx, for some time",
         run: stress::run,
     },
-    Chore {
+    Subcommand {
         name: "platforms",
         usage: "[TARGET..]",
         about: "check every supported platform, and run tests on those this machine can run",
         run: platforms::run,
     },
-    Chore { name: "bare", usage: "", about: "build the kernel without std", run: bare::run },
-    Chore {
+    Subcommand { name: "bare", usage: "", about: "build the kernel without std", run: no_std::run },
+    Subcommand {
         name: "capi",
         usage: "[header | install --prefix DIR | sizes | test] [--embedded]",
         about: "the C library: build, make its header, install, measure, test",
         run: capi::run,
     },
-    Chore {
+    Subcommand {
         name: "web",
         usage: "[--serve | --test | --measure]",
         about: "build what runs in browsers; show, test or measure it",
         run: web::run,
     },
-    Chore {
+    Subcommand {
         name: "bench",
         usage: "[--lab] [ARGS]",
         about: "benchmarks, or those of the lab; arguments go to them",
         run: bench::run,
     },
-    Chore {
+    Subcommand {
         name: "instructions",
         usage: "[--bless] [--tokio] [PROGRAM..]",
         about: "instructions per operation, compared with the baseline",
@@ -147,12 +162,12 @@ fn main() -> ExitCode {
         help();
         return ExitCode::SUCCESS;
     }
-    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
-        eprintln!("xtask: there is no chore `{name}`");
+    let Some(subcommand) = SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name) else {
+        eprintln!("xtask: unknown command `{name}`");
         help();
         return ExitCode::from(2);
     };
-    match (chore.run)(&args[1..]) {
+    match (subcommand.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             if !why.is_empty() {
@@ -164,13 +179,13 @@ fn main() -> ExitCode {
 }
 
 fn help() {
-    println!("cargo xtask <chore>\n");
-    for Chore { name, usage, about, .. } in CHORES {
+    println!("cargo xtask <command>\n");
+    for Subcommand { name, usage, about, .. } in SUBCOMMANDS {
         println!("  {:<48} {about}", format!("{name} {usage}"));
     }
 }
 
-/// Refuses arguments where a chore takes none.
+/// Refuses arguments for a command that takes none.
 fn no_args(args: &[String]) -> Result {
     if args.is_empty() { Ok(()) } else { Err(format!("unexpected arguments: {args:?}")) }
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask mutants`: how many deliberate errors in the kernel the tests do not notice.
+//! `cargo xtask mutants`: counts the deliberate errors in the kernel that the tests do not detect.
 //!
-//! What is mutated and which tests judge is in `.cargo/mutants.toml`.
+//! `.cargo/mutants.toml` defines the mutations and the tests.
 
 use crate::Result;
 use crate::shell::{cargo, run as sh, target_dir, works};
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
     let parent = target_dir().join("mutants");
     let out = parent.join("mutants.out");
-    // An old result must not pass for the new one.
+    // An old result must not be mistaken for the new one.
     let _ = fs::remove_dir_all(&out);
     fs::create_dir_all(&parent).map_err(|error| format!("{}: {error}", parent.display()))?;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     // Each copy of the tree builds in its own directory.
     mutants.env_remove("CARGO_TARGET_DIR");
     let ended = sh(&mut mutants);
-    // It ends with an error when mutants survive; ours is the judgement how many may.
+    // It fails if any mutants survive; here some are allowed.
     let tally = Tally::read(&out).map_err(|why| ended.err().unwrap_or(why))?;
     for survivor in &tally.missed {
         println!("survivor: {survivor}");
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Result {
     tally.judge()
 }
 
-/// Our options are also its options: `--name value` pairs.
+/// Checks the options, which are passed on: `--name value` pairs.
 fn options(args: &[String]) -> Result<Vec<String>> {
     for pair in args.chunks(2) {
         let known = matches!(pair[0].as_str(), "--shard" | "--file" | "--jobs");
@@ -49,7 +49,7 @@ fn options(args: &[String]) -> Result<Vec<String>> {
     Ok(args.to_vec())
 }
 
-/// The mutants by fate; those that do not compile count for nothing.
+/// The number of mutants by result. Those that do not compile are ignored.
 struct Tally {
     missed: Vec<String>,
     caught: usize,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_three_in_a_hundred_may_survive() {
+    fn three_percent_may_survive() {
         assert!(tally(3, 90, 7).judge().is_ok());
         assert!(tally(4, 90, 6).judge().is_err());
         assert!(tally(0, 0, 0).judge().is_err());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_options_pass() {
+    fn only_known_options_are_accepted() {
         let options =
             |line: &str| options(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         assert!(options("--shard 1/4 --jobs 2 --file crates/kernel/src/arena.rs").is_ok());

@@ -1,4 +1,4 @@
-//! The nightly compiler and its components, for what the stable one can't do.
+//! The nightly compiler and its components, for tools that the stable one lacks.
 
 use std::process::Stdio;
 
@@ -12,10 +12,10 @@ pub(crate) fn has_nightly() -> bool {
     works("cargo", &["+nightly", "--version"])
 }
 
-/// Makes sure that the nightly compiler has this component, which is installed if it can be.
+/// Ensures that the nightly compiler has this component, and installs it if possible.
 ///
 /// # Errors
-/// It can't be had here, and why.
+/// Fails with the reason if it cannot be installed.
 pub(crate) fn component(name: &str) -> Result {
     if !has_nightly() {
         return Err(String::from(NO_NIGHTLY));
@@ -32,7 +32,7 @@ fn is_installed(name: &str) -> bool {
     names(&String::from_utf8_lossy(&output.stdout), name)
 }
 
-/// Whether this list of components names one: some are followed by their target.
+/// Whether this list of components contains one, possibly followed by its target.
 fn names(list: &str, name: &str) -> bool {
     let is = |line: &str| {
         line.strip_prefix(name).is_some_and(|rest| matches!(rest.chars().next(), None | Some('-')))

@@ -1,25 +1,25 @@
-//! Proves that the kernel, the traces and the C library need no std: builds them for a machine that
-//! has none.
+//! `cargo xtask bare`: checks that the kernel, the traces and the C library need no std, by
+//! building them for a target without an operating system.
 //!
-//! Where rustup has the bare target, that is a plain build. Where it can't be had, Debian's
-//! compiler is used instead, because Debian packages the sources of `core` and `alloc` that go
-//! with it, and cargo can build those. The result is kept below the target directory.
+//! If rustup can install the target, this is a plain build. Otherwise Debian's compiler is used,
+//! because Debian packages the matching sources of `core` and `alloc`, which cargo can build. The
+//! build is kept below the target directory.
 
 use crate::report::Verdict;
 use crate::shell::{add_target, cargo, command, run as sh, target_dir};
 use crate::{Result, apt, no_args};
 use std::path::Path;
 
-/// 32 bits, no operating system.
+/// A 32-bit target without an operating system.
 const TARGET: &str = "thumbv7em-none-eabi";
 
-/// What is built: with everything, and with nothing that can be left out.
+/// The builds: with all features, and with none.
 const WHAT: [&str; 2] = [
     "-p asx-kernel -p asx-trace -p asx-capi --no-default-features --features asx-capi/full --lib",
     "-p asx-kernel -p asx-capi --no-default-features --lib",
 ];
 
-/// Debian's compiler and the matching sources of the standard library.
+/// Debian's compiler, and the matching sources of the standard library.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
@@ -31,14 +31,14 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// The build as a section: skipped only when no suitable compiler can be had.
+/// Runs the builds as a section, which is skipped only if no compiler is available.
 pub(crate) fn section() -> Verdict {
     if add_target(TARGET).is_ok() {
         let build = |what| sh(&mut cargo(&format!("build {what} --target {TARGET}")));
         return with_note(WHAT.into_iter().try_for_each(build), "rustup's target");
     }
     if let Err(why) = debian_compiler() {
-        println!("Debian's compiler can't be used yet: {why}");
+        println!("Debian's compiler cannot be used: {why}");
         let installed = apt::install(&PACKAGES).and_then(|()| debian_compiler());
         if let Err(why) = installed {
             return Verdict::Skipped(format!(
@@ -63,7 +63,7 @@ fn build_with_core(what: &str) -> Result {
     sh(&mut build)
 }
 
-/// Whether Debian's compiler is here, new enough for us, and has its sources.
+/// Whether Debian's compiler is installed, recent enough, and has its sources.
 fn debian_compiler() -> Result {
     let ask = |args: &[&str]| {
         let output = command(DEBIAN_RUSTC, args).output().ok()?;
@@ -79,7 +79,7 @@ fn debian_compiler() -> Result {
     if lock.is_file() { Ok(()) } else { Err(String::from("the sources of core are missing")) }
 }
 
-/// The second number of a version.
+/// Returns the minor number of a version.
 fn minor(version: &str) -> Option<u32> {
     version.split('.').nth(1)?.parse().ok()
 }

@@ -22,12 +22,12 @@ pub(crate) fn prefix() -> &'static str {
     PREFIX.get()
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is one level below the root")
 }
 
-/// Where builds go.
+/// Returns the target directory.
 pub(crate) fn target_dir() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -35,19 +35,19 @@ pub(crate) fn target_dir() -> PathBuf {
     }
 }
 
-/// A program to be run at the root, free of what `cargo run` put into our environment.
+/// Creates a command that runs at the root, without the environment variables of `cargo run`.
 pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args).current_dir(root()).env_remove("LD_LIBRARY_PATH");
     command
 }
 
-/// A cargo command line, split at blanks.
+/// Creates a cargo command from a line, which is split at blanks.
 pub(crate) fn cargo(line: &str) -> Command {
     command("cargo", &line.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Shows the command, runs it, and wants it to succeed.
+/// Prints the command and runs it. Fails if the command fails.
 pub(crate) fn run(command: &mut Command) -> Result {
     let line = show(command);
     println!("{}$ {line}", prefix());
@@ -85,8 +85,8 @@ fn copy(from: impl Read, prefix: &str) {
     }
 }
 
-/// Like [`run`], and hands back what the command printed. Of a command that failed it is printed
-/// here: the reason is in it.
+/// Like [`run`], but returns the output. The output of a failed command is printed, because it
+/// contains the reason.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let (text, why) = partial_output(command)?;
     match why {
@@ -98,7 +98,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     }
 }
 
-/// Like [`output`], with the text even of a command that failed, and how it failed.
+/// Like [`output`], but also returns the output of a failed command, with the reason.
 pub(crate) fn partial_output(command: &mut Command) -> Result<(String, Option<String>)> {
     let line = show(command);
     println!("{}$ {line}", prefix());
@@ -109,24 +109,24 @@ pub(crate) fn partial_output(command: &mut Command) -> Result<(String, Option<St
     Ok((text, why))
 }
 
-/// Whether `program args` can be run and succeeds; silent.
+/// Whether `program args` runs successfully. Prints nothing.
 pub(crate) fn works(program: &str, args: &[&str]) -> bool {
     let mut command = command(program, args);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Whether rustup's compiler can build for this target.
+/// Whether the installed compiler can build for this target.
 fn has_target(target: &str) -> bool {
     let installed = command("rustc", &["--print", "target-libdir", "--target", target]).output();
     let installed = installed.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     installed.is_some_and(|dir| !dir.trim().is_empty() && Path::new(dir.trim()).is_dir())
 }
 
-/// Installs the standard library of a target with rustup, unless it is there.
+/// Installs the standard library of a target with rustup, unless it is installed.
 ///
 /// # Errors
-/// It cannot be installed on this machine.
+/// Fails if it cannot be installed on this machine.
 pub(crate) fn add_target(target: &str) -> Result {
     if has_target(target) || works("rustup", &["target", "add", target]) {
         return Ok(());
@@ -134,11 +134,11 @@ pub(crate) fn add_target(target: &str) -> Result {
     Err(format!("`rustup target add {target}` failed"))
 }
 
-/// The name of the machine that compiles, as targets are named.
+/// Returns the host triple.
 pub(crate) fn host() -> Result<String> {
     let version = output(&mut command("rustc", &["-vV"]))?;
     let line = version.lines().find_map(|line| line.strip_prefix("host: "));
-    line.map(str::to_owned).ok_or(String::from("rustc does not name its host"))
+    line.map(str::to_owned).ok_or(String::from("rustc does not report its host"))
 }
 
 fn show(command: &Command) -> String {

@@ -1,30 +1,30 @@
-//! `cargo xtask stress`: random programs over everything (`crates/stress`), for a while.
+//! `cargo xtask stress`: runs random programs (`crates/stress`) for some time.
 
 use std::process::Command;
 
 use crate::Result;
 use crate::audit::audited;
 use crate::nightly::{NO_NIGHTLY, component, has_nightly};
-use crate::races::sanitized;
 use crate::report::Verdict;
 use crate::shell::{cargo, host, run as sh, target_dir};
+use crate::tsan::sanitized;
 
 const USAGE: &str = "usage: stress [--minutes N] [--asan | --tsan | --audit] [ARGS of asx-stress]";
 
-/// What the programs are run under.
+/// The build under which the programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Under {
     Release,
     Asan,
     Tsan,
-    /// The books of who owns each reference: see `audit`.
+    /// With the ledger of references: see `audit`.
     Audit,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Stress {
     under: Under,
-    /// For the program itself.
+    /// Arguments for the program itself.
     args: Vec<String>,
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// With these, every program frees all that it allocates: nothing is forgotten on purpose, and no
-/// destructor panics, for which the language leaks what a function was about to return.
+/// With these options every program frees all its memory: nothing is forgotten on purpose, and no
+/// destructor panics (then Rust leaks the value that the function was about to return).
 const CLEAN: [&str; 2] = ["--no-forgets", "--no-callback-panics"];
 
-/// So many seconds as it is shipped, and so many under the address sanitizer, if that is here; each
-/// of them once more with programs that leave nothing in memory.
+/// Runs programs for `release` seconds as shipped, and for `asan` seconds under the address
+/// sanitizer, if that is available. Each is repeated with programs that leave nothing in memory.
 pub(crate) fn section(release: u32, asan: u32) -> Verdict {
     let twice = |first: u32, second: u32, under: &[&str]| {
         let args = |seconds: u32, more: &[&str]| {
@@ -88,9 +88,9 @@ fn parse(args: &[String]) -> Result<Stress> {
     Ok(stress)
 }
 
-/// Why there is nothing to run.
+/// The reason why a command cannot run.
 enum Missing {
-    /// What the machine lacks need not be there.
+    /// An optional tool is missing.
     Skips(String),
     Fails(String),
 }
@@ -119,11 +119,11 @@ impl Under {
         if !has_nightly() {
             return Err(Missing::Skips(NO_NIGHTLY.into()));
         }
-        // The profile of the tests under this sanitizer, whose build has most of the crates.
+        // The profile of the tests under this sanitizer, which has built most of the crates.
         let mut command = cargo("+nightly run --quiet -p asx-stress");
         // Naming the target keeps the flags away from build scripts.
         command.args(["--target", &host()?, "--target-dir"]).arg(target_dir().join("asan"));
-        // Memory that is used again would hide who uses a cell that is gone.
+        // Reused memory would hide accesses after the drop.
         command.env("RUSTFLAGS", "-Zsanitizer=address --cfg asx_no_reuse").arg("--");
         Ok(command)
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_become_seconds_and_the_rest_is_the_programs() {
+    fn minutes_are_converted_and_other_arguments_passed_on() {
         let stress = parsed("--asan --minutes 2 --seed 7").unwrap();
         assert_eq!(stress.under, Under::Asan);
         assert_eq!(stress.args, ["--seconds", "120", "--seed", "7"]);

@@ -80,8 +80,10 @@ mod tests_of_the_section {
     fn the_ci_demands_the_browser() {
         let why = || String::from("there is no apt-get");
         assert_eq!(without_tools(why(), false), Verdict::Skipped(why()));
-        let Verdict::Failed(told) = without_tools(why(), true) else { panic!("it is skipped") };
-        assert!(told.starts_with(&why()), "{told}");
+        let Verdict::Failed(findings_of) = without_tools(why(), true) else {
+            panic!("it is skipped")
+        };
+        assert!(findings_of.starts_with(&why()), "{findings_of}");
         assert!([Some("true"), Some("1")].into_iter().all(on_ci));
         assert!(![None, Some(""), Some("false"), Some("0")].into_iter().any(on_ci));
     }

@@ -1,8 +1,8 @@
-//! Writes the JavaScript beside a WebAssembly file:
+//! Generates the JavaScript for a WebAssembly file:
 //! `asx-bindgen IN.wasm OUT_DIR NAME [--renewable]`.
 //!
-//! The same as the `wasm-bindgen` command with `--target web`, which cannot be had everywhere;
-//! `--renewable` is its `--experimental-reset-state-function`.
+//! Equivalent to the `wasm-bindgen` command with `--target web`, which is not available everywhere.
+//! `--renewable` corresponds to its `--experimental-reset-state-function`.
 
 use std::process::ExitCode;
 

@@ -1,11 +1,11 @@
-//! Which crates and modules may depend on each other.
+//! The allowed dependencies between crates and modules.
 
 use super::imports::Imports;
 use super::source::Token;
 use super::{Findings, Tree};
 
-/// Each crate of ours, and those of ours that it depends on. A crate depends only on crates above
-/// it, so that there is no cycle. What is needed for tests alone is free.
+/// Each crate of the project with its dependencies in the project. A crate depends only on crates
+/// above it, so there is no cycle. Dev-dependencies are not restricted.
 const CRATES: &[(&str, &[&str])] = &[
     ("asx-origin", &[]),
     ("asx-kernel", &[]),
@@ -63,7 +63,7 @@ const MOST_MODULES: usize = 4;
 /// descendants.
 const MOST_FILES: usize = 8;
 
-/// Crates depend only on what is listed, and everything listed is needed.
+/// Checks that crates depend on exactly the listed crates.
 pub(super) fn crates(tree: &Tree, findings: &mut Findings) {
     for file in &tree.files {
         if !is_member(&file.path) {
@@ -82,7 +82,11 @@ pub(super) fn crates(tree: &Tree, findings: &mut Findings) {
         }
         for missing in allowed.iter().filter(|name| !dependencies.iter().any(|(_, it)| it == *name))
         {
-            findings.add(file, 1, format!("`{name}` may depend on `{missing}`, and does not"));
+            findings.add(
+                file,
+                1,
+                format!("the table lists `{missing}`, but `{name}` does not use it"),
+            );
         }
     }
 }
@@ -93,8 +97,8 @@ fn is_member(path: &str) -> bool {
     matches!(parts[..], ["crates", _, "Cargo.toml"] | ["xtask", "Cargo.toml"])
 }
 
-/// The name of a package and the crates of ours that it depends on, other than for tests, each with
-/// its line.
+/// Returns the name of a package and its dependencies in the project, except dev-dependencies, each
+/// with its line.
 fn manifest(text: &str) -> Option<(String, Vec<(usize, String)>)> {
     let mut name = None;
     let mut dependencies = Vec::new();
@@ -118,7 +122,7 @@ fn manifest(text: &str) -> Option<(String, Vec<(usize, String)>)> {
     Some((name?, dependencies))
 }
 
-/// No large import cycles among the top modules and the files of a crate.
+/// Checks that the top modules and the files of a crate have no large import cycles.
 pub(super) fn cycles(tree: &Tree, findings: &mut Findings) {
     for root in &tree.files {
         let folder = root.path.strip_suffix("lib.rs").or_else(|| root.path.strip_suffix("main.rs"));
@@ -134,7 +138,8 @@ pub(super) fn cycles(tree: &Tree, findings: &mut Findings) {
         if let Some(largest) = modules.first().filter(|largest| largest.len() > MOST_MODULES) {
             let names = largest.join(", ");
             let count = largest.len();
-            let what = format!("{count} modules import each other, {MOST_MODULES} may: {names}");
+            let what =
+                format!("{count} modules import each other, {MOST_MODULES} are allowed: {names}");
             findings.add(root, 1, what);
         }
         let files = imports.between_files().cycles();
@@ -143,7 +148,8 @@ pub(super) fn cycles(tree: &Tree, findings: &mut Findings) {
                 largest.iter().filter_map(|file| file.strip_prefix(folder)).collect();
             let names = names.join(", ");
             let count = largest.len();
-            let what = format!("{count} files import each other, {MOST_FILES} may: {names}");
+            let what =
+                format!("{count} files import each other, {MOST_FILES} are allowed: {names}");
             findings.add(root, 1, what);
         }
     }
@@ -170,12 +176,13 @@ fn is_source_folder(folder: &str) -> bool {
     folder.ends_with("/src/") && (folder.starts_with("crates/") || folder.starts_with("xtask/"))
 }
 
-/// Whether a file is that of a module, or below it: `base` is the path without `.rs`.
+/// Whether a file belongs to a module or its descendants. `base` is the module's path without
+/// `.rs`.
 pub(super) fn is_of(path: &str, base: &str) -> bool {
     path.strip_prefix(base).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// The modules that are declared for tests only, as paths without `.rs`.
+/// Returns the modules that are declared for tests only, as paths without `.rs`.
 pub(super) fn test_files(tree: &Tree, folder: &str) -> Vec<String> {
     let mut tests = Vec::new();
     for (file, source) in tree.sources() {
@@ -223,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_is_not_in_the_table_is_found_where_it_is() {
+    fn an_unlisted_dependency_is_reported_with_its_line() {
         let manifest = "[package]\nname = \"asx-journal\"\n\n[dependencies]\n\
                         asx-kernel.workspace = true\nserde = \"1\"\n\
                         asx-task = { path = \"x\" }\n\n[dev-dependencies]\nasx = \"1\"\n";
@@ -233,21 +240,22 @@ mod tests {
     }
 
     #[test]
-    fn edges_that_are_gone_and_crates_that_are_new_are_found() {
+    fn unused_edges_and_unlisted_crates_are_reported() {
         let files = [
             ("crates/journal/Cargo.toml", "[package]\nname = \"asx-journal\"\n"),
             ("crates/new/Cargo.toml", "[package]\nname = \"new\"\n"),
             ("fuzz/Cargo.toml", "[package]\nname = \"asx-fuzz\"\n[dependencies]\nasx = \"1\"\n"),
         ];
         let expected = [
-            "crates/journal/Cargo.toml:1: `asx-journal` may depend on `asx-kernel`, and does not",
+            "crates/journal/Cargo.toml:1: the table lists `asx-kernel`, \
+                 but `asx-journal` does not use it",
             "crates/new/Cargo.toml:1: `new` is not in the table of crates",
         ];
         assert_eq!(findings(crates, &files), expected);
     }
 
     #[test]
-    fn a_dependency_of_a_target_or_of_a_build_counts() {
+    fn dependencies_of_targets_and_builds_count() {
         for section in ["build-dependencies", "target.'cfg(unix)'.dependencies"] {
             let manifest = format!("[package]\nname = \"asx-kernel\"\n[{section}]\nasx = \"1\"\n");
             let found = findings(crates, &[("crates/kernel/Cargo.toml", &manifest)]);
@@ -302,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_the_file_that_defines_it_and_ancestors_do_not_count() {
+    fn a_name_leads_to_its_file_and_ancestors_do_not_count() {
         let found = imports(&[
             ("crates/a/src/lib.rs", "mod a; mod b;\n"),
             ("crates/a/src/a.rs", "mod one; mod two; pub use one::One; use two::Two;\n"),
@@ -315,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_that_are_too_large_are_found() {
+    fn large_cycles_are_reported() {
         let ring = |count: usize, folder: &str| {
             let mods: String = (0..count).map(|n| format!("mod m{n};\n")).collect();
             let root = match folder {

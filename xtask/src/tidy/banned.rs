@@ -1,9 +1,9 @@
-//! Words that must not be left in the code.
+//! Words that must not remain in the code.
 
 use super::source::Source;
 use super::{Findings, Tree};
 
-/// Unfinished work.
+/// Reports unfinished work.
 pub(super) fn leftovers(tree: &Tree, findings: &mut Findings) {
     for (file, source) in tree.sources() {
         let tokens = source.tokens();
@@ -17,14 +17,14 @@ pub(super) fn leftovers(tree: &Tree, findings: &mut Findings) {
         for (index, line) in source.comments.lines().enumerate() {
             for word in ["FIXME", "XXX", "TODO"] {
                 if words(line).any(|found| found == word) {
-                    findings.add(file, index + 1, format!("{word}: do it or drop it"));
+                    findings.add(file, index + 1, format!("{word}: finish or remove it"));
                 }
             }
         }
     }
 }
 
-/// A test that does not run says why.
+/// Checks that an ignored test has a reason.
 pub(super) fn ignored_tests(tree: &Tree, findings: &mut Findings) {
     for (file, source) in tree.sources() {
         for at in sequences(source, &["#", "[", "ignore", "]"]) {
@@ -33,7 +33,7 @@ pub(super) fn ignored_tests(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// The kernel has neither std nor unsafe code, outside its tests.
+/// Checks that the kernel has neither std nor unsafe code, except in its tests.
 pub(super) fn kernel_words(tree: &Tree, findings: &mut Findings) {
     for (file, source) in tree.sources().filter(|(file, _)| file.is_kernel()) {
         let mut report = |at: usize, what: &str| {
@@ -54,7 +54,7 @@ pub(super) fn kernel_words(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// Where a run of tokens begins, each time.
+/// Returns the positions of a sequence of tokens.
 fn sequences(source: &Source, wanted: &[&str]) -> Vec<usize> {
     let tokens = source.tokens();
     let matches = tokens
@@ -73,16 +73,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leftovers_are_found_in_code_and_comments_not_in_strings() {
+    fn leftovers_are_reported_in_code_and_comments_but_not_in_strings() {
         let text = "fn f() {\n  todo!();\n  unimplemented ! ();\n  dbg!(1); // FIXME later\n\
             // XXX\n// TODO: x\n  \"todo!() FIXME\"; // XXXL todo!()\n}\n";
         let expected = [
             "a.rs:2: `todo!` is left in the code",
             "a.rs:3: `unimplemented!` is left in the code",
             "a.rs:4: `dbg!` is left in the code",
-            "a.rs:4: FIXME: do it or drop it",
-            "a.rs:5: XXX: do it or drop it",
-            "a.rs:6: TODO: do it or drop it",
+            "a.rs:4: FIXME: finish or remove it",
+            "a.rs:5: XXX: finish or remove it",
+            "a.rs:6: TODO: finish or remove it",
         ];
         assert_eq!(findings(leftovers, &[("a.rs", text)]), expected);
     }

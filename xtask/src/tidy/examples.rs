@@ -1,15 +1,15 @@
-//! Examples in the documentation have the names that users write: those of the facade.
+//! Examples in the documentation use the facade crate, as users do.
 
 use super::{Findings, Tree};
 
-/// Crates whose items people use through `asx`.
+/// Crates that users access through `asx`.
 const BEHIND: [&str; 5] = ["task", "sync", "native", "net", "lab"];
 
-/// Names of those crates that examples do not use: the facade has them.
+/// Paths of those crates, which examples replace by those of the facade.
 const NAMES: [&str; 6] =
     ["asx_runtime::", "asx_task::", "asx_sync::", "asx_native::", "asx_net::", "asx_lab::"];
 
-/// What the facade does not have, because it is for who writes operations or hosts.
+/// Exceptions, which are for implementors of operations or hosts and not part of the facade.
 const ALLOWED: [&str; 6] = [
     "asx_runtime::operation",
     "asx_runtime::Operation",
@@ -19,7 +19,7 @@ const ALLOWED: [&str; 6] = [
     "asx_native::stepped",
 ];
 
-/// Code in doc comments of the crates behind the facade.
+/// Checks code in doc comments of the crates behind the facade.
 pub(super) fn facade(tree: &Tree, findings: &mut Findings) {
     let folders = BEHIND.map(|name| format!("crates/{name}/src/"));
     for file in &tree.files {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_crates_behind_the_facade_are_found_in_examples_only() {
+    fn names_behind_the_facade_are_reported_in_examples_only() {
         let text = "/// [`x`](asx_runtime::x)\n/// ```\n/// use asx_runtime::{Cx, operation};\n\
             /// use asx_native::ring::Owner;\n/// use asx::Cx;\n/// ```\nuse asx_runtime::Cx;\n\
             //! ```\n//! asx_sync::channel::bounded(1);\n//! ```\n";

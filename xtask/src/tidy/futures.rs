@@ -1,5 +1,5 @@
-//! Named futures say what they give, in the first paragraph of their documentation: that of the
-//! function which makes one shows its name only.
+//! Named futures state their output in the first paragraph of their documentation, because the
+//! signature of the function that returns one shows only its name.
 
 use super::{Findings, Tree};
 
@@ -21,7 +21,7 @@ pub(super) fn outputs(tree: &Tree, findings: &mut Findings) {
             let rest = rest.take_while(|text| !text.is_empty());
             let paragraph: String = std::iter::once(line).chain(rest).collect();
             if !paragraph.contains("; gives") || !paragraph.contains('`') {
-                findings.add(file, index + 1, "say what the future gives: \"..; gives `T`\"");
+                findings.add(file, index + 1, "state the output of the future: \"..; gives `T`\"");
             }
         }
     }
@@ -33,10 +33,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_future_that_does_not_say_what_it_gives_is_found() {
+    fn a_future_without_its_output_is_reported() {
         let text = "/// The future of [`a`].\nstruct A;\n/// The future of [`b`]; gives `()`.\n\
             struct B;\n/// The future of [`c`](d);\n/// gives `u8`.\nstruct C;\n";
-        let expected = ["crates/net/src/a.rs:1: say what the future gives: \"..; gives `T`\""];
+        let expected = ["crates/net/src/a.rs:1: state the output of the future: \"..; gives `T`\""];
         assert_eq!(findings(outputs, &[("crates/net/src/a.rs", text)]), expected);
         assert_eq!(findings(outputs, &[("crates/web/src/a.rs", text)]), [""; 0]);
     }

@@ -146,7 +146,8 @@ impl Imports {
         Graph { uses }
     }
 
-    /// The module that a path leads to, seen from a module; `None` for a path of another crate.
+    /// Returns the module that a path leads to, seen from a module; `None` for another crate's
+    /// path.
     fn resolve(&self, from: &[String], path: &[String]) -> Option<&ModulePath> {
         let mut at = from.to_vec();
         let mut rest: Vec<String> = path.to_vec();
@@ -361,7 +362,7 @@ impl<'ast> Visit<'ast> for Collector {
     // `pub(in crate::a)` is no use.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
-    // `#[serde(with = "..")]` and the like are not resolved.
+    // `#[serde(with = "..")]` and similar attributes are not resolved.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Findings, Tree};
 
-/// No blanks at the end of a line; a newline, and only one, at the end of the file.
+/// Checks for trailing whitespace, and for exactly one newline at the end of the file.
 pub(super) fn whitespace(tree: &Tree, findings: &mut Findings) {
     for file in &tree.files {
         for (index, line) in file.text.split('\n').enumerate() {
@@ -20,7 +20,7 @@ pub(super) fn whitespace(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// Nothing may depend on, or tell of, the machine it was written on.
+/// Checks that no file contains a path of the machine on which it was written.
 pub(super) fn machine_paths(tree: &Tree, findings: &mut Findings) {
     const ROOTS: [&str; 4] = ["work", "root", "tmp", "home"];
     for file in &tree.files {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whitespace_is_found_where_it_is() {
+    fn whitespace_is_reported_with_its_line() {
         let found = findings(
             whitespace,
             &[
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_paths_are_found_outside_tests() {
+    fn machine_paths_are_reported_outside_tests() {
         let code = "const A: &str = \"/tmp/x\";\n#[cfg(test)]\nmod tests {\n  // /tmp/y\n}\n";
         let found = findings(
             machine_paths,

@@ -1,7 +1,8 @@
-//! `cargo xtask lines`: how much code each crate has.
+//! `cargo xtask lines`: counts the lines of code of each crate.
 //!
-//! A line of code is one that is neither blank nor all comment. Tests do not count: items under
-//! `cfg(test)`, files that are declared so, `tests.rs`, `model.rs`, and folders of these names.
+//! Blank lines and lines that contain only comments do not count. Tests do not count either: items
+//! under `cfg(test)`, files that are declared so, `tests.rs`, `model.rs`, and folders of these
+//! names.
 
 use super::architecture::{is_of, test_files};
 use super::source::Source;
@@ -17,11 +18,11 @@ pub(crate) fn run(args: &[String]) -> Result {
     for (name, lines) in &counts {
         println!("{lines:>7}  {name}");
     }
-    println!("{:>7}  in all", counts.values().sum::<usize>());
+    println!("{:>7}  total", counts.values().sum::<usize>());
     Ok(())
 }
 
-/// Lines of code by crate.
+/// Returns the lines of code of each crate.
 fn count(tree: &Tree) -> BTreeMap<String, usize> {
     let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut counts = BTreeMap::new();
@@ -38,12 +39,12 @@ fn count(tree: &Tree) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Whether it is a model for loom.
+/// Whether the file is a model for loom.
 fn is_model(inside: &str) -> bool {
     inside.split('/').any(|part| part == "model" || part == "model.rs")
 }
 
-/// The lines of code of a file.
+/// Returns the lines of code of a file.
 fn lines(text: &str, source: &Source) -> usize {
     let comments = source.comments.lines();
     let lines = text.lines().zip(comments).enumerate();

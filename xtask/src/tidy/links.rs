@@ -1,12 +1,12 @@
-//! Documents point at files that exist.
+//! Links in documents point to existing files.
 
 use super::{Findings, Tree};
 
-/// Folders whose files documents also name in backticks.
+/// Folders with files that documents also name in backticks.
 const FOLDERS: [&str; 5] = ["crates/", "docs/", "fuzz/", "xtask/", ".cargo/"];
 
-/// Links of Markdown files, and paths they give in backticks. The change log is history: what it
-/// names may be gone.
+/// Checks links in Markdown files, and paths in backticks. The change log is exempt, because it
+/// names files that were removed.
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let is_document = |path: &str| path.ends_with(".md") && !path.ends_with("CHANGELOG.md");
     for file in tree.files.iter().filter(|file| is_document(&file.path)) {
@@ -33,14 +33,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// The text outside backticks, and the pieces inside.
+/// Returns the text outside backticks, and the pieces inside.
 fn split_backticks(line: &str) -> (String, Vec<&str>) {
     let pieces: Vec<&str> = line.split('`').collect();
     let prose = pieces.iter().step_by(2).copied().collect();
     (prose, pieces.into_iter().skip(1).step_by(2).collect())
 }
 
-/// The targets of `[text](target)` and `[name]: target` that are files.
+/// Returns the targets of `[text](target)` and `[name]: target` that are files.
 fn links(prose: &str) -> impl Iterator<Item = &str> {
     let inline = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let named = prose.split_once("]: ").filter(|_| prose.starts_with('['));
@@ -51,14 +51,14 @@ fn links(prose: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.is_empty())
 }
 
-/// A path from the root, unless it is a pattern or a placeholder.
+/// Returns a path from the root, unless it is a pattern or a placeholder.
 fn named_path(quoted: &str) -> Option<&str> {
     let path = quoted.split(':').next()?;
     let is_plain = !path.contains([' ', '*', '<', '{', '$']) && !path.contains("..");
     (is_plain && FOLDERS.iter().any(|folder| path.starts_with(folder))).then_some(path)
 }
 
-/// A link, seen from the root.
+/// Resolves a link to a path from the root.
 fn resolve(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dead_links_are_found() {
+    fn dead_links_are_reported() {
         let text = "[a](b.md) [c](../README.md#top) [d](https://x.y/z) [e](#f)\n\
             [g](gone.md) and `[h](x)`\n```\n[i](gone.md)\n```\n[j]: gone/k.md\n[l](.)\n";
         let found = findings(
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_in_backticks_must_exist_too() {
+    fn paths_in_backticks_must_exist() {
         let text = "`crates/a/src/lib.rs` `crates/a/src/lib.rs::f` `docs/*.md` `other/x`\n\
             `crates/b` `crates/a`\n";
         let files = [("docs/a.md", text), ("crates/a/src/lib.rs", ""), ("CHANGELOG.md", text)];

@@ -1,9 +1,9 @@
 //! `cargo xtask tidy`: the project's style as a test.
 //!
-//! A [`Tree`] is every text file of the repository, read once; Rust files are also split into code
-//! and comments ([`source`]). A rule looks at the tree and reports [`Finding`]s, each with its file
-//! and line, so that an editor can jump there. Rules never look at the disk: their tests feed them
-//! small trees that break each rule.
+//! A [`Tree`] contains every text file of the repository; Rust files are also split into code and
+//! comments ([`source`]). A rule examines the tree and reports [`Finding`]s with file and line, so
+//! that an editor can open them. Rules do not access the disk: their tests use small trees that
+//! violate each rule.
 
 mod architecture;
 mod banned;
@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     walks::check,
 ];
 
-/// Not ours, or not written by hand.
+/// Folders and files that are not ours or are generated.
 const SKIPPED: [&str; 8] = [
     ".git",
     "target",
@@ -64,11 +64,11 @@ pub(crate) fn run(args: &[String]) -> Result {
         [] => check(),
         [option] if option == "--cycles" => architecture::print_cycles(&load(shell::root())?),
         [root] => check_tree(Path::new(root)),
-        _ => Err(String::from("one directory at most")),
+        _ => Err(String::from("expected at most one directory")),
     }
 }
 
-/// All rules over this repository.
+/// Checks all rules for this repository.
 pub(crate) fn check() -> Result {
     check_tree(shell::root())
 }
@@ -95,9 +95,9 @@ fn check_tree(root: &Path) -> Result {
     }
 }
 
-/// One text file.
+/// A text file.
 struct File {
-    /// Relative to the root, with `/`.
+    /// The path relative to the root, with `/`.
     path: String,
     text: String,
     /// For Rust files.
@@ -115,12 +115,12 @@ impl File {
     }
 }
 
-/// Whole files of tests: below a `tests` folder, or a `tests.rs` beside the code.
+/// Whether a file contains only tests: below a folder `tests`, or named `tests.rs`.
 fn is_test_path(path: &str) -> bool {
     path.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// Every text file of the repository, by path.
+/// The text files of the repository, sorted by path.
 #[derive(Default)]
 struct Tree {
     files: Vec<File>,
@@ -139,7 +139,7 @@ impl Tree {
             if kind.is_dir() {
                 self.load(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() && path != ".git" {
-                // What is not UTF-8 is not text.
+                // Files that are not UTF-8 are not text.
                 if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
                     self.files.push(File::new(&path, &text));
                 }
@@ -161,13 +161,13 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Rust files with their code.
+    /// Iterates over the Rust files.
     fn sources(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files.iter().filter_map(|file| Some((file, file.source.as_ref()?)))
     }
 }
 
-/// One breach of a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
@@ -185,7 +185,7 @@ impl fmt::Display for Finding {
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Lines count from 1.
+    /// Adds a finding. Lines count from 1.
     fn add(&mut self, file: &File, line: usize, what: impl Into<String>) {
         self.0.push(Finding { path: file.path.clone(), line, what: what.into() });
     }
@@ -195,7 +195,7 @@ impl Findings {
 mod tests {
     use super::*;
 
-    /// What a rule says about a tree, as `path:line: what`.
+    /// Returns the findings of a rule for a tree, as `path:line: what`.
     pub(super) fn findings(rule: Rule, files: &[(&str, &str)]) -> Vec<String> {
         let files = files.iter().map(|(path, text)| File::new(path, text)).collect();
         let mut findings = Findings::default();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_run_and_findings_are_in_order() {
+    fn every_rule_runs_and_findings_are_sorted() {
         let files = vec![
             File::new("b.md", "text "),
             File::new("a.md", "one\ntwo \n"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_are_known_by_their_path() {
+    fn tests_are_recognized_by_their_path() {
         assert!(is_test_path("crates/kernel/tests/laws/main.rs"));
         assert!(is_test_path("crates/kernel/src/lanes/tests.rs"));
         assert!(!is_test_path("crates/kernel/src/lanes/contests.rs"));

@@ -1,10 +1,10 @@
-//! No file that nothing compiles.
+//! Every file is compiled.
 
 use super::source::Source;
 use super::{Findings, Tree};
 use std::collections::BTreeSet;
 
-/// Every Rust file is a root of a Cargo target, or reached from one by `mod`.
+/// Checks that every Rust file is a root of a Cargo target, or reachable from one by `mod`.
 pub(super) fn unreachable(tree: &Tree, findings: &mut Findings) {
     let mut reached = BTreeSet::new();
     let mut waiting = roots(tree);
@@ -16,7 +16,7 @@ pub(super) fn unreachable(tree: &Tree, findings: &mut Findings) {
         }
     }
     for (file, _) in tree.sources() {
-        // What must not compile is compiled by the test that says so.
+        // Files that must not compile are compiled by their test.
         if !reached.contains(&file.path) && !file.path.contains("/tests/ui/") {
             findings.add(
                 file,
@@ -27,7 +27,7 @@ pub(super) fn unreachable(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// The crate roots: the paths Cargo looks at by itself, and those the manifests name.
+/// Returns the crate roots: Cargo's default paths, and those in the manifests.
 fn roots(tree: &Tree) -> Vec<(String, bool)> {
     let mut roots = Vec::new();
     for manifest in tree.files.iter() {
@@ -59,7 +59,7 @@ fn is_default_root(inside: &str) -> bool {
     }
 }
 
-/// Where the modules a file declares may live, both ways of naming them.
+/// Returns the possible files of the modules that a file declares.
 fn children(path: &str, is_root: bool, source: &Source, text: &str) -> Vec<(String, bool)> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.trim_end_matches(".rs");
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_reached_in_every_usual_way() {
+    fn files_are_reached_in_all_usual_ways() {
         let found = findings(
             unreachable,
             &[
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn strays_are_found() {
+    fn unreachable_files_are_reported() {
         let found = findings(
             unreachable,
             &[

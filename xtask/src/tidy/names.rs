@@ -1,23 +1,23 @@
-//! One name, one public type.
+//! Public types have unique names.
 
 use super::{Findings, Tree};
 use std::collections::BTreeMap;
 
-/// Crates that are read side by side share one set of names.
+/// Crates that share one set of names.
 const TOGETHER: [&str; 2] = ["kernel", "conformance"];
 
 pub(super) fn duplicates(tree: &Tree, findings: &mut Findings) {
     let mut seen: BTreeMap<(&str, &str), String> = BTreeMap::new();
     for (file, source) in tree.sources() {
         let Some((scope, "src")) = crate_of(&file.path) else { continue };
-        // Stands in for its neighbour `unix.rs`, with the same names: only one of them is compiled.
+        // The counterpart of `unix.rs`, with the same names: only one of them is compiled.
         if file.path.ends_with("/windows.rs") {
             continue;
         }
         let scope = if TOGETHER.contains(&scope) { TOGETHER[0] } else { scope };
         for words in source.tokens().windows(3) {
             let is_type = matches!(words[1].text, "struct" | "enum" | "union" | "trait" | "type");
-            // A name that a macro makes is met where the macro is used.
+            // The name is a macro parameter.
             if words[0].text != "pub" || !is_type || words[2].text == "$" {
                 continue;
             }
@@ -38,7 +38,7 @@ pub(super) fn duplicates(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// The crate's folder, and which of its folders the file is in.
+/// Returns the crate's folder, and the folder of the file in it.
 fn crate_of(path: &str) -> Option<(&str, &str)> {
     let mut parts = path.strip_prefix("crates/")?.split('/');
     Some((parts.next()?, parts.next()?))
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_name_is_taken_once_per_crate_and_once_in_kernel_and_conformance() {
+    fn a_public_name_is_unique_in_its_crate_and_in_kernel_and_conformance() {
         let found = findings(
             duplicates,
             &[

@@ -1,4 +1,4 @@
-//! Functions and lines that fit a screen. A file is as long as its subject needs.
+//! Limits on the length of functions and lines. Files may have any length.
 
 use super::source::{Source, item_end};
 use super::{Findings, Tree};
@@ -30,7 +30,7 @@ pub(super) fn columns(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// Each function with a body: name, first line, number of lines.
+/// Returns each function with a body: name, first line, number of lines.
 fn lengths(source: &Source) -> Vec<(String, usize, usize)> {
     let tokens = source.tokens();
     let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_');
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn long_functions_are_found_and_tests_may_be_longer() {
+    fn long_functions_are_reported_and_tests_may_be_longer() {
         let in_tests = |lines| format!("#[cfg(test)]\nmod tests {{\n{}}}\n", function(lines));
         let found = findings(
             functions,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_lines_are_found_in_rust_only() {
+    fn wide_lines_are_reported_in_rust_only() {
         let found = findings(
             columns,
             &[

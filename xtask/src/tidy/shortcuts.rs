@@ -1,6 +1,6 @@
 //! Shortcuts past the kernel's laws: comments in the code, and the list generated from them.
 //!
-//! A shortcut is code that decides what a law decides without asking it. It says so in a comment
+//! A shortcut is code that makes a decision of a law without calling it. It has a comment
 //! of this form:
 //!
 //! ```text
@@ -9,9 +9,9 @@
 //! // Equal: `a_poll_begins_as_the_law_says` (every word).
 //! // Worth: 7 % of `yield_1k`.
 //! ```
-//! `Equal` (no difference can be seen) or `Refines` (every choice is one that the law allows) names
-//! what compares the two: a test, a file or a fixture. `Worth` names a row of the benchmarks and
-//! its share of that row, which is [`LEAST`] percent or more: what is worth less goes.
+//! `Equal` (no difference is observable) or `Refines` (every choice is one that the law allows)
+//! names the test, file or fixture that compares the two. `Worth` names a row of the benchmarks and
+//! the gain in that row, which must be at least [`LEAST`] percent.
 //!
 //! The list is in `docs/LAWS.md`; `cargo xtask laws` writes it.
 
@@ -23,13 +23,13 @@ const DOCUMENT: &str = "docs/LAWS.md";
 const BEGIN: &str = "<!-- shortcuts: written by `cargo xtask laws` -->\n";
 const END: &str = "<!-- end of shortcuts -->\n";
 
-/// Columns of a line of the document.
+/// The maximal line length of the document.
 const WIDTH: usize = 160;
 
-/// Percent of a row of the benchmarks that a shortcut is worth at least.
+/// The minimal gain of a shortcut, in percent of a row of the benchmarks.
 const LEAST: f64 = 5.0;
 
-/// Where the rows are that a shortcut can be worth something of.
+/// The sources with the rows of the benchmarks.
 const BENCHES: [&str; 2] = ["crates/bench/src/", "crates/bench-lab/src/"];
 
 /// `cargo xtask laws`: writes the list.
@@ -64,14 +64,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     }
 }
 
-/// One comment.
+/// The comment of a shortcut.
 struct Mark<'a> {
     file: &'a File,
     line: usize,
-    /// Its name and what it says without asking.
+    /// Its name and the decision it makes.
     what: String,
     law: String,
-    /// `equal` or `refines`, and what shows it.
+    /// `equal` or `refines`, and the proof.
     kind: &'static str,
     shown_by: String,
     worth: String,
@@ -80,7 +80,7 @@ struct Mark<'a> {
 /// The fields of a comment after its first.
 const FIELDS: [&str; 4] = ["Law: ", "Equal: ", "Refines: ", "Worth: "];
 
-/// All comments of the crates, in the order of their files.
+/// Returns all comments of shortcuts, in the order of their files.
 fn marks(tree: &Tree) -> Vec<Mark<'_>> {
     let mut marks = Vec::new();
     for (file, source) in tree.sources().filter(|(file, _)| file.path.starts_with("crates/")) {
@@ -94,7 +94,7 @@ fn marks(tree: &Tree) -> Vec<Mark<'_>> {
     marks
 }
 
-/// The text of a comment's line.
+/// Returns the text of a line of a comment.
 fn comment(line: &str) -> &str {
     line.trim_start().trim_start_matches('/').trim()
 }
@@ -135,7 +135,7 @@ impl<'a> Mark<'a> {
         mark
     }
 
-    /// What is wrong with it.
+    /// Returns the errors in the comment.
     fn faults(&self, tree: &Tree, functions: &[&str]) -> Vec<String> {
         let parts = [&self.what, &self.law, &self.shown_by, &self.worth];
         if parts.iter().any(|part| part.is_empty()) || !self.what.contains("`: ") {
@@ -171,7 +171,7 @@ impl<'a> Mark<'a> {
     }
 }
 
-/// What stands in backticks.
+/// Returns the parts in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -185,7 +185,7 @@ fn is_row(tree: &Tree, row: &str) -> bool {
     benches.into_iter().any(|file| file.text.contains(&quoted))
 }
 
-/// The names of all functions, those of tests among them.
+/// Returns the names of all functions, including tests.
 fn functions(tree: &Tree) -> Vec<&str> {
     let mut names = Vec::new();
     for (_, source) in tree.sources() {
@@ -196,7 +196,7 @@ fn functions(tree: &Tree) -> Vec<&str> {
     names
 }
 
-/// The list of the document: an entry for each comment.
+/// Returns the list for the document: an entry for each comment.
 fn list(marks: &[Mark<'_>]) -> String {
     let entries = marks.iter().map(|mark| {
         let Mark { file, what, law, kind, shown_by, worth, .. } = mark;
@@ -211,7 +211,7 @@ fn list(marks: &[Mark<'_>]) -> String {
     entries.flatten().collect()
 }
 
-/// An item of a list, in lines of at most [`WIDTH`] columns where its words allow it.
+/// Formats an item of a list in lines of at most [`WIDTH`] columns, if its words allow it.
 fn wrap(item: &str, text: &str) -> String {
     let indent = " ".repeat(item.len());
     let mut lines = vec![item.to_owned()];
@@ -228,7 +228,7 @@ fn wrap(item: &str, text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Returns the document with another list.
+/// Returns the document with a new list.
 fn with_list(text: &str, list: &str) -> Option<String> {
     let begin = text.find(BEGIN)? + BEGIN.len();
     let end = begin + text[begin..].find(END)?;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_that_lack_something_are_found() {
+    fn incomplete_comments_are_reported() {
         let cases = [
             ("// Law: `kernel::g`.", "// It is short.", "a shortcut says `Shortcut"),
             ("`compared` (", "`imagined` (", "a shortcut names a test that is not there: imagined"),

@@ -1,7 +1,8 @@
 //! Rust text split into code and comments, without a parser.
 //!
-//! `code` and `comments` are as long as the text, with blanks where the other (or a string) was:
-//! offsets and line numbers stay valid, and no rule is fooled by a brace in a string.
+//! `code` and `comments` have the length of the text, with blanks in place of the other (and of
+//! strings): offsets and line numbers remain valid, and a brace in a string is not mistaken for
+//! code.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use std::ops::Range;
 pub(super) struct Source {
     /// Code only: no comments, no contents of strings and characters.
     pub(super) code: String,
-    /// Comments only, doc comments among them.
+    /// Comments only, including doc comments.
     pub(super) comments: String,
     /// Whether each line (from 0) belongs to tests.
     tests: Vec<bool>,
@@ -34,7 +35,7 @@ impl Source {
         source
     }
 
-    /// The line, from 1, of a byte.
+    /// Returns the line of a byte, from 1.
     pub(super) fn line(&self, at: usize) -> usize {
         1 + self.code[..at].bytes().filter(|byte| *byte == b'\n').count()
     }
@@ -44,7 +45,7 @@ impl Source {
         self.tests.get(line - 1).copied().unwrap_or(false)
     }
 
-    /// The code as tokens.
+    /// Returns the code as tokens.
     pub(super) fn tokens(&self) -> Vec<Token<'_>> {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let mut tokens = Vec::new();
@@ -63,7 +64,7 @@ impl Source {
         tokens
     }
 
-    /// The bytes of every item under `#[cfg(test)]`, from the attribute to the last byte.
+    /// Returns the range of every item under `#[cfg(test)]`, including the attribute.
     fn test_items(&self) -> Vec<Range<usize>> {
         let tokens = self.tokens();
         let starts_with = |from: usize, words: &[&str]| {
@@ -84,7 +85,7 @@ impl Source {
     }
 }
 
-/// The first token after the attributes that begin at `from`.
+/// Returns the first token after the attributes that begin at `from`.
 fn after_attributes(tokens: &[Token<'_>], mut from: usize) -> usize {
     while tokens.get(from).is_some_and(|token| token.text == "#") {
         let mut depth = 0;
@@ -104,7 +105,7 @@ fn after_attributes(tokens: &[Token<'_>], mut from: usize) -> usize {
     from
 }
 
-/// The last token of the item that begins at `from`: a `;`, or the brace that closes its body.
+/// Returns the last token of the item that begins at `from`: a `;`, or its closing brace.
 pub(super) fn item_end(tokens: &[Token<'_>], from: usize) -> Option<usize> {
     let mut braces = 0_usize;
     let mut others = 0_usize;
@@ -152,7 +153,7 @@ fn split(text: &str) -> (String, String) {
     (text(code), text(comments))
 }
 
-/// The length and layer of what begins at `at`.
+/// Returns the length and layer of the lexeme at `at`.
 fn lexeme(text: &str, at: usize) -> (usize, Layer) {
     let rest = &text[at..];
     if rest.starts_with("//") {
@@ -174,7 +175,7 @@ fn lexeme(text: &str, at: usize) -> (usize, Layer) {
     (rest.chars().next().map_or(1, char::len_utf8), Layer::Code)
 }
 
-/// Block comments nest.
+/// Returns the length of a block comment, which may be nested.
 fn block_comment(rest: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -193,7 +194,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of `r"..."`, `br#"..."#` and the like.
+/// Returns the length of a raw string such as `r"..."` or `br#"..."#`.
 fn raw_string(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix(['b', 'c']).unwrap_or(rest).strip_prefix('r')?;
     let quoted = body.trim_start_matches('#');
@@ -203,7 +204,7 @@ fn raw_string(rest: &str) -> Option<usize> {
     Some(inside.find(&close).map_or(rest.len(), |end| start + end + close.len()))
 }
 
-/// A character, not a lifetime: escaped, or closed right after one character.
+/// Whether the text is a character rather than a lifetime: escaped, or closed after one character.
 fn is_char(rest: &str) -> bool {
     let Some(inside) = rest.strip_prefix('\'') else { return false };
     let mut chars = inside.chars();
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_comments_and_literals_are_told_apart() {
+    fn code_comments_and_literals_are_separated() {
         let text = r##"a "x\"//" b // "c
 /* d /* e */ f */ g '{' h 'i' j<'k> r#"l" "# m br"n" r#o '\'' p b'q' "é" "##;
         let source = Source::new(text, false);

@@ -1,14 +1,14 @@
-//! The walks through the code in `docs/ARCHITECTURE.md` name what is there.
+//! The walks through the code in `docs/ARCHITECTURE.md` name existing functions.
 //!
-//! A walk is a section whose heading begins with `Walk:`. It states how long it is (`40 hops in 18
-//! files`), and its hops are numbered items, each with a file and a function of it:
+//! A walk is a section with a heading that begins with `Walk:`. It states its length (`40 hops in
+//! 18 files`), and its hops are numbered items, each with a file and a function in it:
 //!
 //! ```text
 //! 7. `crates/task/src/region/tasks.rs` `Region::adopt`: the region takes the task in.
 //! ```
 //!
-//! A hop is called by one before it, itself or by a function of a file that the walk has been in.
-//! The first hop after a paragraph is called from elsewhere, as the paragraph says.
+//! A hop is called by an earlier hop, either directly or through a function in a file of an earlier
+//! hop. The first hop after a paragraph is called from elsewhere, as the paragraph says.
 
 use super::source::{Source, Token, item_end};
 use super::{File, Findings, Tree};
@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 
 const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 
-/// Walks, with the most hops and files they may have.
+/// Walks with a maximal number of hops and files.
 const BOUNDS: [(&str, usize, usize); 1] = [("from spawn to join", 40, 18)];
 
-/// Files, functions and counts of all walks.
+/// Checks the files, functions and counts of all walks.
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let Some(document) = tree.get(DOCUMENT) else { return };
     for walk in walks(document) {
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 struct Walk<'a> {
     title: &'a str,
     line: usize,
-    /// The counts it states, and their line.
+    /// The stated counts, and their line.
     stated: Option<(usize, usize, usize)>,
     hops: Vec<Hop<'a>>,
 }
@@ -42,11 +42,11 @@ struct Hop<'a> {
     number: usize,
     path: &'a str,
     function: &'a str,
-    /// Whether it is the first after a paragraph.
+    /// Whether it is the first one after a paragraph.
     enters: bool,
 }
 
-/// The walks of a document.
+/// Returns the walks of a document.
 fn walks(document: &File) -> Vec<Walk<'_>> {
     let mut walks: Vec<Walk<'_>> = Vec::new();
     let mut inside = false;
@@ -77,7 +77,7 @@ fn walks(document: &File) -> Vec<Walk<'_>> {
     walks
 }
 
-/// An item such as `` 3. `file.rs` `Type::function`: what it does ``.
+/// Parses an item such as `` 3. `file.rs` `Type::function`: what it does ``.
 fn hop(text: &str, line: usize) -> Option<Hop<'_>> {
     let (number, rest) = text.split_once(". `")?;
     let number = number.parse().ok()?;
@@ -87,7 +87,7 @@ fn hop(text: &str, line: usize) -> Option<Hop<'_>> {
     Some(Hop { line, number, path, function, enters: false })
 }
 
-/// `40 hops in 18 files`, anywhere in a line.
+/// Finds `40 hops in 18 files` anywhere in a line.
 fn counts(text: &str) -> Option<(usize, usize)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let counts = words.windows(5).find(|it| it[1] == "hops" && it[2] == "in");
@@ -145,8 +145,8 @@ struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// The function of this name, outside of tests: `name`, or `Type::name` if it is in an `impl`
-    /// or a `trait` whose head names the type.
+    /// Returns the function with this name, except tests: `name`, or `Type::name` if it is in an
+    /// `impl` or a `trait` with a head that names the type.
     fn find(source: &'a Source, path: &'a str, name: &'a str) -> Option<Function<'a>> {
         let (of, name) = name.rsplit_once("::").map_or((None, name), |(of, it)| (Some(of), it));
         let all = functions(source);
@@ -154,13 +154,13 @@ impl<'a> Function<'a> {
             *it == name && of.is_none_or(|of| heads.iter().any(|head| head.contains(&of)))
         });
         let (_, name, words) = found.next()?;
-        // Several may have the name: `impl`s of two traits for one type, or with and without a
-        // feature.
+        // Several functions may have the name: `impl`s of two traits for one type, or with and
+        // without a feature.
         let words = found.fold(words, |words, (_, _, more)| &words | &more);
         Some(Function { path, name, words })
     }
 
-    /// Whether one of these calls it, or a function does that they call, of a file of theirs.
+    /// Whether one of these calls it, directly or through a function in one of their files.
     fn is_called_by(&self, others: &[Function<'_>], tree: &Tree) -> bool {
         if others.iter().any(|other| other.words.contains(self.name)) {
             return true;
@@ -173,14 +173,14 @@ impl<'a> Function<'a> {
     }
 }
 
-/// The heads of the blocks that a function is in, its name, and its words.
+/// The heads of the blocks around a function, its name, and its words.
 type Found<'a> = (Vec<Vec<&'a str>>, &'a str, BTreeSet<&'a str>);
 
-/// Every function of a file that is not of its tests.
+/// Returns every function of a file, except tests.
 fn functions(source: &Source) -> Vec<Found<'_>> {
     let tokens = source.tokens();
     let mut functions = Vec::new();
-    // Blocks that are open: where each ends, and the words before its brace.
+    // Open blocks: the end of each, and the words before its brace.
     let mut open: Vec<(usize, Vec<&str>)> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         open.retain(|(end, _)| *end >= at);
@@ -214,21 +214,21 @@ mod tests {
         impl Drop for B {\n    fn drop(&mut self) { A.go() }\n}\n\
         fn helps() { ends() }\nfn ends() {}\n#[cfg(test)]\nmod tests { fn only() {} }\n";
 
-    fn told(items: &str, counts: &str) -> Vec<String> {
+    fn findings_of(items: &str, counts: &str) -> Vec<String> {
         let text =
             format!("# A\n\n### Walk: one\n\nIt has {counts}.\n\n{items}\n## B\n\n1. `x` `y`\n");
         findings(check, &[(DOCUMENT, &text), ("crates/a/src/a.rs", CODE)])
     }
 
     #[test]
-    fn a_walk_that_is_true_is_left_alone() {
+    fn a_correct_walk_is_accepted() {
         let items = "1. `crates/a/src/a.rs` `B::drop`: begins,\n   on two lines.\n\
             2. `crates/a/src/a.rs` `A::go`: goes.\n3. `crates/a/src/a.rs` `ends`: ends.\n";
-        assert_eq!(told(items, "3 hops in 1 files"), [""; 0]);
+        assert_eq!(findings_of(items, "3 hops in 1 files"), [""; 0]);
     }
 
     #[test]
-    fn files_functions_numbers_and_counts_that_are_wrong_are_found() {
+    fn wrong_files_functions_numbers_and_counts_are_reported() {
         let cases = [
             ("1. `crates/a/src/b.rs` `go`", "no such Rust file: crates/a/src/b.rs"),
             ("1. `crates/a/src/a.rs` `went`", "crates/a/src/a.rs has no function `went`"),
@@ -238,23 +238,23 @@ mod tests {
         ];
         for (items, what) in cases {
             let expected = [format!("{DOCUMENT}:7: {what}")];
-            assert_eq!(told(&format!("{items}\n"), "1 hops in 1 files"), expected);
+            assert_eq!(findings_of(&format!("{items}\n"), "1 hops in 1 files"), expected);
         }
         let item = "1. `crates/a/src/a.rs` `go`\n";
         let expected = [format!("{DOCUMENT}:5: there are 1 hops in 1 files")];
-        assert_eq!(told(item, "2 hops in 1 files"), expected);
+        assert_eq!(findings_of(item, "2 hops in 1 files"), expected);
         let expected = [format!("{DOCUMENT}:3: the walk does not state its hops and files")];
-        assert_eq!(told(item, "some hops"), expected);
+        assert_eq!(findings_of(item, "some hops"), expected);
     }
 
     #[test]
-    fn a_hop_is_called_by_one_before_it_or_begins_a_part() {
+    fn a_hop_is_called_by_an_earlier_one_or_begins_a_part() {
         let first = "1. `crates/a/src/a.rs` `ends`: ends.\n";
         let second = "2. `crates/a/src/a.rs` `go`: goes.\n";
         let expected = [format!("{DOCUMENT}:8: `go` is called by no hop before it")];
-        assert_eq!(told(&format!("{first}{second}"), "2 hops in 1 files"), expected);
+        assert_eq!(findings_of(&format!("{first}{second}"), "2 hops in 1 files"), expected);
         let apart = format!("{first}\nAnother thread:\n\n{second}");
-        assert_eq!(told(&apart, "2 hops in 1 files"), [""; 0]);
+        assert_eq!(findings_of(&apart, "2 hops in 1 files"), [""; 0]);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_with_a_bound_is_held_to_it() {
+    fn the_bound_of_a_walk_is_checked() {
         let item = |number: usize| format!("{number}. `crates/a/src/a.rs` `go`\n\nThen:\n\n");
         let items: String = (1..=41).map(item).collect();
         let text = format!("### Walk: from spawn to join\n\n41 hops in 1 files\n\n{items}");
