@@ -592,7 +592,7 @@ pub mod prelude {
     };
 }
 
-/// The programs in the README run.
+/// The program in the README compiles; `tests/suite/readme.rs` has its test and output.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

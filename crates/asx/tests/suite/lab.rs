@@ -237,8 +237,8 @@ mod failing {
     }
 }
 
-/// Runs an ignored test of this program: what it printed, if it failed.
-fn run(name: &str, replay: Option<&str>) -> Result<(), String> {
+/// Runs an ignored test of this program. Returns its output if it fails.
+pub(crate) fn run(name: &str, replay: Option<&str>) -> Result<(), String> {
     let program = std::env::current_exe().expect("a program");
     let mut command = Command::new(program);
     command.args([name, "--exact", "--include-ignored"]).env_remove("ASX_REPLAY");

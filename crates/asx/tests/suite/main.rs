@@ -21,6 +21,8 @@ mod net;
 mod program;
 mod quiescence;
 mod race;
+#[cfg(all(feature = "lab", feature = "net"))]
+mod readme;
 mod select;
 #[cfg(all(feature = "lab", feature = "stream"))]
 mod streams;
