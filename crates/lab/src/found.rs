@@ -42,9 +42,9 @@ pub struct Report {
 /// All classes of schedules were run, and none failed. Two runs are in one class if they differ
 /// only in the order of steps that have nothing in common.
 ///
-/// A step is an operation of asx with the code around it. The proof does not cover orders within a
-/// step: those in which several threads use an atomic, a standard lock or a thread-local between
-/// two operations of asx.
+/// A step is an operation of asx with the code around it. The code of a task between two operations
+/// runs as one step. The proof does not cover orders within a step: those in which several threads
+/// use an atomic, a standard lock or a thread-local between two operations of asx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// What a task did in a row. At [poll grain](Grain::Poll) the proof holds for one worker; on
@@ -53,6 +53,9 @@ pub struct Proof {
     /// Whether it holds whatever tasks share. If not, they are taken to share nothing but channels,
     /// locks and other things of asx ([`opaque`](crate::Check::opaque)).
     pub shares_anything: bool,
+    /// The orders of operations that were run in addition, without taking any two steps to commute.
+    /// If tasks share more than objects of asx, these are a sample of the orders that differ.
+    pub unreduced: u64,
     /// Whether there were timers: it then holds for time that stands still while tasks can run.
     pub timers: bool,
     /// Whether numbers were drawn with [`Cx::random`](asx_runtime::Cx::random): it then holds for
@@ -66,7 +69,7 @@ pub struct Proof {
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Proof { grain, shares_anything, timers, draws, classes, hash } = self;
+        let Proof { grain, shares_anything, unreduced, timers, draws, classes, hash } = self;
         write!(f, "these are all orders at {grain}")?;
         match (grain, shares_anything) {
             (Grain::Poll, true) => f.write_str(", for one worker")?,
@@ -77,7 +80,12 @@ impl fmt::Display for Proof {
                 f.write_str(", but not of std atomics and locks between two operations")?;
             }
             (Grain::Operation, false) => {
-                f.write_str(", for state shared through asx (not std locks or atomics)")?;
+                f.write_str(", for state shared through asx (")?;
+                match unreduced {
+                    0 => f.write_str("not std locks or atomics")?,
+                    runs => write!(f, "std locks and atomics were only tried in {runs} orders")?,
+                }
+                f.write_str("; the code between two operations runs as one step)")?;
             }
         }
         if *timers {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use asx_kernel::lanes::{Lane, TieBreak};
 use asx_kernel::rng::{GOLDEN, mix64};
 use asx_kernel::time::Time;
-use asx_runtime::footprint::{self, AccessKind, EVERYTHING, Inspected};
+use asx_runtime::footprint::{self, AccessKind, EVERYTHING, Inspected, TaskRecord};
 use asx_runtime::{Host, Runnable};
 
 use crate::coverage::Coverage;
@@ -422,7 +422,7 @@ impl LabHost {
             state.streak = (0, 0);
         }
         let notes = ask && self.state().is_of_interest();
-        footprint::begin(who.0, 0, notes);
+        footprint::begin(who.0, TaskRecord::default(), notes);
         step();
         let mut state = self.state();
         state.look_at_footprint(who, notes);
@@ -467,10 +467,9 @@ impl State {
         }
     }
 
-    /// Takes down what the poll of a task has touched, if that is wanted: how many things the task
-    /// has made so far.
+    /// Records the footprint of a step, if it is wanted, and returns the record of its task.
     #[inline(always)]
-    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool) -> u64 {
+    fn look_at_footprint(&mut self, path: TaskPath, wanted: bool) -> TaskRecord {
         self.touched.clear();
         let begins = mem::take(&mut self.begins);
         let spawns = self.tasks.len() > mem::replace(&mut self.tasks_before, self.tasks.len());
@@ -487,25 +486,25 @@ impl State {
     }
 
     #[inline(never)]
-    fn note_touched(&mut self, path: TaskPath) -> u64 {
+    fn note_touched(&mut self, path: TaskPath) -> TaskRecord {
         let is_told = self.strategy.as_ref().is_some_and(|it| it.needs_footprint());
         if is_told { self.note_footprint(path) } else { self.note_trail(path) }
     }
 
     /// The same where nobody wants to know more than whether another run does the same.
-    fn note_trail(&mut self, path: TaskPath) -> u64 {
+    fn note_trail(&mut self, path: TaskPath) -> TaskRecord {
         let mut hash = path.0;
         let mut sharing = mem::take(&mut self.sharing);
-        let made = footprint::end(|access| {
+        let record = footprint::end(|access| {
             sharing.note(path, &access);
             hash = trail(hash, self.object(access.object), access.how != AccessKind::Read);
         });
         self.sharing = sharing;
         self.trail.push(hash);
-        made
+        record
     }
 
-    fn note_footprint(&mut self, path: TaskPath) -> u64 {
+    fn note_footprint(&mut self, path: TaskPath) -> TaskRecord {
         let mut touched = mem::take(&mut self.touched);
         touched.push(Access::write(path.0));
         // The lanes of the scheduler are shared by all. A carrier runs nothing of the program, and
@@ -526,7 +525,7 @@ impl State {
         }
         let mut hash = path.0;
         let mut sharing = mem::take(&mut self.sharing);
-        let made = footprint::end(|access| {
+        let record = footprint::end(|access| {
             sharing.note(path, &access);
             let footprint::Access { object, how, is_neutral } = access;
             let object = self.object(object);
@@ -543,7 +542,7 @@ impl State {
         if self.plan.trail {
             self.trail.push(hash);
         }
-        made
+        record
     }
 
     /// Tells the strategy of a step.

@@ -12,12 +12,16 @@
 
 #[cfg(feature = "lab")]
 pub use on::{
-    Access, AccessKind, EVERYTHING, Inspected, begin, begin_run, begin_same, end, end_unnoted,
-    forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state, is_thread,
-    named_after, point, set_alarm, take_endless, take_yielded, this_thread, touch, touch_neutral,
+    Access, AccessKind, EVERYTHING, Inspected, TaskRecord, begin, begin_run, begin_same, end,
+    end_unnoted, forget, has_touched, inspected, is_alarmed, is_endless, is_shared_state,
+    is_thread, named_after, point, set_alarm, take_endless, take_yielded, this_thread, touch,
+    touch_neutral,
 };
 #[cfg(feature = "lab")]
-pub(crate) use on::{inspect, is_on, neutrally, observes, pends, read_numbers, set_pause, yields};
+pub(crate) use on::{
+    arms_foreign, inspect, is_on, keeps_foreign_waker, neutrally, observes, pends, read_numbers,
+    set_pause, wakes_foreign, yields,
+};
 
 /// A place before or after an operation. In the lab others may run here, and a poll that goes on
 /// for ever is stopped, by a panic: so it is called where no lock is held.
@@ -89,6 +93,23 @@ pub(crate) fn inspect() {}
 #[cfg(not(feature = "lab"))]
 #[inline(always)]
 pub(crate) fn read_numbers() {}
+
+/// Records that an operation of the task waits with a foreign waker, one that is neither the task's
+/// own nor one of this runtime's combinators.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn keeps_foreign_waker() {}
+
+/// Records that a foreign waker is about to be woken. Other tasks may run before that.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn wakes_foreign() {}
+
+/// Records that a timer is armed that wakes a foreign waker. Timers with the same deadline fire in
+/// the order in which they were armed.
+#[cfg(not(feature = "lab"))]
+#[inline(always)]
+pub(crate) fn arms_foreign(_: asx_kernel::time::Time) {}
 
 /// Something polls have in common: in the lab it has a name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -178,14 +199,18 @@ pub(crate) enum Part {
 
 #[cfg(all(test, feature = "lab", not(loom)))]
 mod tests {
+    use asx_kernel::time::Time;
+
     use super::*;
+
+    const FIVE: TaskRecord = TaskRecord { made: 5, has_foreign_waker: false };
 
     /// Few things and many: each is told once, in the order of its first use, as changed if any of
     /// its uses changed it; and nothing of the poll before.
     #[test]
     fn a_poll_tells_each_thing_it_used_once() {
         for things in [0, 1, 15, 16, 17, 40] {
-            begin(9, 5, true);
+            begin(9, FIVE, true);
             for round in 0..3 {
                 (0..things).for_each(|thing| touch(thing, thing % 3 == round && round > 0));
             }
@@ -193,18 +218,18 @@ mod tests {
             let made =
                 end(|Access { object, how, .. }| told.push((object, how == AccessKind::Write)));
             let expected: Vec<_> = (0..things).map(|thing| (thing, thing % 3 > 0)).collect();
-            assert_eq!((made, told), (5, expected));
+            assert_eq!((made, told), (FIVE, expected));
         }
-        begin(9, 5, false);
+        begin(9, FIVE, false);
         touch(1, true);
-        assert_eq!(end(|_| panic!("nobody asked")), 5);
+        assert_eq!(end(|_| panic!("nobody asked")), FIVE);
         forget();
     }
 
     /// Of the same task: its uses are counted anew, and what it has made is not.
     #[test]
     fn the_next_step_of_a_poll_has_used_nothing() {
-        begin(9, 5, false);
+        begin(9, FIVE, false);
         Object::new().write();
         yields();
         assert!(has_touched());
@@ -216,7 +241,37 @@ mod tests {
             point();
             begin_same();
         }
-        assert_eq!(end_unnoted(), 6);
+        assert_eq!(end_unnoted(), TaskRecord { made: 6, ..FIVE });
+        forget();
+    }
+
+    /// From the step on in which a task has left a foreign waker somewhere, each of its steps
+    /// reads the state behind such wakers, which a wake changes.
+    #[test]
+    fn steps_of_a_task_with_a_foreign_waker_read_what_wakes_change() {
+        let step = |record, body: fn()| {
+            let mut told = Vec::new();
+            begin(9, record, true);
+            body();
+            let record = end(|access| told.push(access));
+            (record, told)
+        };
+        let (record, told) = step(FIVE, || touch(1, true));
+        assert_eq!((record, told.len(), has_touched()), (FIVE, 1, true));
+        let (record, told) = step(record, keeps_foreign_waker);
+        assert_eq!(record, TaskRecord { has_foreign_waker: true, ..FIVE });
+        let [read] = told[..] else { panic!("{told:?}") };
+        assert_eq!(read.how, AccessKind::Read);
+        assert!(!is_shared_state(&read));
+        let (_, told) = step(record, || ());
+        assert_eq!((told, has_touched()), (vec![read], true));
+        let (_, told) = step(record, wakes_foreign);
+        assert_eq!(told, [Access { how: AccessKind::Write, ..read }]);
+        let (_, told) = step(FIVE, || {
+            [3, 3, 4].map(Time::from_nanos).into_iter().for_each(arms_foreign);
+        });
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.iter().all(|it| it.how == AccessKind::Write && !is_shared_state(it)));
         forget();
     }
 }
@@ -231,6 +286,7 @@ mod on {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use asx_kernel::rng::{GOLDEN, mix64};
+    use asx_kernel::time::Time;
 
     use super::{Leave, Object, Part};
 
@@ -270,6 +326,8 @@ mod on {
         notes: Cell<bool>,
         path: Cell<u64>,
         made: Cell<u64>,
+        /// Whether the task has left a foreign waker with an operation.
+        has_foreign_waker: Cell<bool>,
         /// Uses of things so far.
         uses: Cell<u32>,
         /// A poll was stopped that went on for ever.
@@ -291,6 +349,16 @@ mod on {
         few: [Cell<Access>; FEW],
     }
 
+    /// The attributes of a task that last from one of its steps to the next.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct TaskRecord {
+        /// How many objects it has made.
+        pub made: u64,
+        /// Whether it has left a foreign waker with an operation. From then on each of its steps
+        /// reads the state behind such wakers.
+        pub has_foreign_waker: bool,
+    }
+
     /// State that polls have read and that no single object stands for.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Inspected {
@@ -304,9 +372,14 @@ mod on {
     /// writes it; the host has every other step read it.
     pub const EVERYTHING: u64 = 0x6576_6572_7974_6869;
 
-    /// The last bits of the names of regions.
+    /// The last bits of the names of regions, and of other records of the runtime.
     const REGION: u64 = 0xA5A5;
     const REGION_BITS: u64 = 0xFFFF;
+
+    /// The object that stands for the state behind all foreign wakers, such as the queue of woken
+    /// children of a combinator of another crate. A wake writes it. A task that has left such a
+    /// waker somewhere reads it with each step, since the lab does not see where the task looks.
+    const FOREIGN_WAKERS: u64 = 0x666F_7265_6967_6E00 & !REGION_BITS | REGION;
 
     /// Names from here on are not the numbers of tasks.
     const TASK_NUMBERS: u64 = 1 << 40;
@@ -385,6 +458,7 @@ mod on {
                 notes: Cell::new(false),
                 path: Cell::new(0),
                 made: Cell::new(0),
+                has_foreign_waker: Cell::new(false),
                 uses: Cell::new(0),
                 stopped: Cell::new(false),
                 alarm: Cell::new(false),
@@ -414,15 +488,16 @@ mod on {
         }
     }
 
-    /// A poll begins on this thread, of the task with this name, which has made so many things.
-    /// `notes`: what it touches is wanted at its end.
+    /// Begins a step of the task with this name on this thread. `notes`: its footprint is wanted at
+    /// its end.
     #[inline]
-    pub fn begin(path: u64, made: u64, notes: bool) {
+    pub fn begin(path: u64, record: TaskRecord, notes: bool) {
         POLL.with(|poll| {
             poll.on.set(true);
             poll.notes.set(notes);
             poll.path.set(path);
-            poll.made.set(made);
+            poll.made.set(record.made);
+            poll.has_foreign_waker.set(record.has_foreign_waker);
             poll.uses.set(0);
             poll.yielded.set(false);
             poll.pending.set(false);
@@ -433,12 +508,15 @@ mod on {
                 TOUCHED.with_borrow_mut(|touched| touched.clear());
             }
         });
+        if record.has_foreign_waker {
+            touch(FOREIGN_WAKERS, false);
+        }
     }
 
-    /// The poll is over: how many things the task has made, and, to `look`, what was touched if
+    /// Ends the step and returns the record of the task. `look` is called with the footprint if
     /// that was wanted.
     #[inline]
-    pub fn end(mut look: impl FnMut(Access)) -> u64 {
+    pub fn end(mut look: impl FnMut(Access)) -> TaskRecord {
         POLL.with(|poll| {
             poll.on.set(false);
             if poll.notes.replace(false) {
@@ -448,17 +526,25 @@ mod on {
                     TOUCHED.with_borrow(|touched| touched.iter().copied().for_each(look));
                 }
             }
-            poll.made.get()
+            poll.record()
         })
     }
 
-    /// The same of a poll of which nobody wanted to know what it touched.
+    /// Ends a step whose footprint is not wanted, and returns the record of the task.
     #[inline]
-    pub fn end_unnoted() -> u64 {
+    pub fn end_unnoted() -> TaskRecord {
         POLL.with(|poll| {
             poll.on.set(false);
-            poll.made.get()
+            poll.record()
         })
+    }
+
+    impl Poll {
+        #[inline(always)]
+        fn record(&self) -> TaskRecord {
+            let made = self.made.get();
+            TaskRecord { made, has_foreign_waker: self.has_foreign_waker.get() }
+        }
     }
 
     /// Runs a part of the program that runs outside of polls, so that what it makes is named as if
@@ -473,7 +559,7 @@ mod on {
             }
         }
 
-        begin(path, 0, false);
+        begin(path, TaskRecord::default(), false);
         let _end = End;
         f()
     }
@@ -485,7 +571,7 @@ mod on {
             poll.uses.set(0);
             poll.yielded.set(false);
             poll.pending.set(false);
-            poll.touched.set(false);
+            poll.touched.set(poll.has_foreign_waker.get());
         });
     }
 
@@ -611,6 +697,25 @@ mod on {
         fn drop(&mut self) {
             POLL.with(|poll| poll.neutral.set(self.0));
         }
+    }
+
+    /// Records that an operation of the task waits with a foreign waker.
+    pub(crate) fn keeps_foreign_waker() {
+        POLL.with(|poll| poll.has_foreign_waker.set(true));
+        touch(FOREIGN_WAKERS, false);
+    }
+
+    /// Records that a foreign waker is about to be woken. One operation may wake several, and a
+    /// task that the first has woken may run before the second: so this is a [`point`].
+    pub(crate) fn wakes_foreign() {
+        point();
+        touch(FOREIGN_WAKERS, true);
+    }
+
+    /// Records that a timer is armed that wakes a foreign waker.
+    pub(crate) fn arms_foreign(deadline: Time) {
+        let name = mix64(FOREIGN_WAKERS ^ deadline.as_nanos());
+        touch(name & !REGION_BITS | REGION, true);
     }
 
     #[inline]

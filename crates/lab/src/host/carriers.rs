@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use asx_kernel::time::Time;
-use asx_runtime::{Host, footprint};
+use asx_runtime::Host;
+use asx_runtime::footprint::{self, TaskRecord};
 
 use super::{LabHost, Made, State};
 use crate::explore::{Point, TaskPath};
@@ -66,7 +67,7 @@ impl LabHost {
             state.current = 0;
             ask && state.is_of_interest()
         };
-        footprint::begin(carrier.0, 0, notes);
+        footprint::begin(carrier.0, TaskRecord::default(), notes);
         self.net.deliver(carrier);
         let mut state = self.state();
         state.look_at_footprint(carrier, notes);

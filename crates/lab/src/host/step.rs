@@ -6,7 +6,8 @@
 
 use std::cell::{RefCell, RefMut};
 
-use asx_runtime::{Begun, Dispatch, RunContext, Runnable, footprint};
+use asx_runtime::footprint::{self, TaskRecord};
+use asx_runtime::{Begun, Dispatch, RunContext, Runnable};
 
 use super::{Known, LabHost, State, Trouble};
 use crate::explore::{Points, TaskPath};
@@ -87,7 +88,7 @@ impl LabHost {
             }
             let path = state.take_chosen();
             // Who can run has an entry, but for the network.
-            let Some(Turn { entry, at, made }) = state.begin(path) else {
+            let Some(Turn { entry, at, record }) = state.begin(path) else {
                 drop(state);
                 self.deliver(path, true);
                 state = cell.borrow_mut();
@@ -102,7 +103,7 @@ impl LabHost {
             let notes = WATCHED && state.is_of_interest();
             drop(state);
             entry.forget_wait();
-            footprint::begin(path.0, made, notes);
+            footprint::begin(path.0, record, notes);
             self.pulse.go_on(id);
             // SAFETY: the state is only had on the machine's thread (rule 1 of `machine`).
             if let Some(begun) = unsafe { entry.begin(RunContext::UNCHOSEN) } {
@@ -110,9 +111,9 @@ impl LabHost {
             }
             state = cell.borrow_mut();
             self.listen(&mut state);
-            let made_now = if WATCHED { state.look(path, notes) } else { footprint::end_unnoted() };
-            if made_now != made {
-                state.tasks[at].made = made_now;
+            let ended = if WATCHED { state.look(path, notes) } else { footprint::end_unnoted() };
+            if ended != record {
+                state.tasks[at].record = ended;
             }
             left -= 1;
             if footprint::is_alarmed() {
@@ -183,9 +184,9 @@ impl LabHost {
     fn return_to(&self, state: &mut State, path: TaskPath, at: usize) {
         let known = &mut state.tasks[at];
         state.fiber = known.fiber.take();
-        let made = known.made;
+        let record = known.record;
         state.current = at as u64;
-        footprint::begin(path.0, made, state.notes());
+        footprint::begin(path.0, record, state.notes());
         self.pulse.go_on(at as u64);
     }
 
@@ -259,7 +260,7 @@ impl LabHost {
             footprint::begin_same();
             return false;
         }
-        state.tasks[at].made = footprint::end_unnoted();
+        state.tasks[at].record = footprint::end_unnoted();
         state.next = Some(next);
         true
     }
@@ -272,7 +273,7 @@ impl LabHost {
         let next = state.take_chosen();
         let is_same = next == path;
         if is_same {
-            footprint::begin(path.0, state.tasks[at].made, state.is_of_interest());
+            footprint::begin(path.0, state.tasks[at].record, state.is_of_interest());
         } else {
             state.next = Some(next);
         }
@@ -320,13 +321,13 @@ impl LabHost {
         };
         let id = state.number(path) as u64;
         let known = state.known(id);
-        let made = known.made;
+        let record = known.record;
         let unheeded = known.unheeding;
         state.current = id;
         state.faults.asked = 0;
         let notes = ask && state.is_of_interest();
         drop(state);
-        footprint::begin(path.0, made, notes);
+        footprint::begin(path.0, record, notes);
         self.pulse.begin(id);
         let left = self.poll(turn, dispatch);
         let is_over = left.is_none();
@@ -334,7 +335,7 @@ impl LabHost {
         let mut state = self.state();
         self.listen(&mut state);
         state.set_left(id as usize, left);
-        let made = state.look_at_footprint(path, notes);
+        let record = state.look_at_footprint(path, notes);
         if is_over {
             state.vacate(id as usize);
         }
@@ -343,7 +344,7 @@ impl LabHost {
             lanes.worker = None;
         }
         let known = state.known(id);
-        known.made = made;
+        known.record = record;
         known.steps += 1;
         let trouble = state.trouble(id, unheeded);
         let has_yielded = footprint::take_yielded();
@@ -421,11 +422,11 @@ impl Walk for LabHost {
                 return self.return_to(&mut state, path, at);
             }
             let turn = state.begin_at(at);
-            let made = state.tasks[at].made;
+            let record = state.tasks[at].record;
             let notes = state.notes();
             state.current = at as u64;
             drop(state);
-            footprint::begin(path.0, made, notes);
+            footprint::begin(path.0, record, notes);
             self.pulse.go_on(at as u64);
             if let Some(Turn { entry, .. }) = turn {
                 entry.forget_wait();
@@ -465,8 +466,7 @@ struct Turn {
     entry: Runnable,
     /// Its number.
     at: usize,
-    /// How many things it has made.
-    made: u64,
+    record: TaskRecord,
 }
 
 impl Known {
@@ -483,7 +483,7 @@ impl Known {
         } else {
             self.unheeding = 0;
         }
-        Some(Turn { entry, at, made: self.made })
+        Some(Turn { entry, at, record: self.record })
     }
 }
 
@@ -494,9 +494,9 @@ impl State {
         footprint::set_alarm(true);
     }
 
-    /// Tells who watches of the step that was taken: how many things its task has made so far.
+    /// Reports the step that was taken to the strategy, and returns the record of its task.
     #[inline(never)]
-    fn look(&mut self, path: TaskPath, notes: bool) -> u64 {
+    fn look(&mut self, path: TaskPath, notes: bool) -> TaskRecord {
         if !self.told {
             return self.note_trail(path);
         }
@@ -505,9 +505,9 @@ impl State {
         {
             strategy.yielded();
         }
-        let made = self.look_at_footprint(path, notes);
+        let record = self.look_at_footprint(path, notes);
         self.tell(path);
-        made
+        record
     }
 
     /// The poll of a task is over, or was left on a fiber: at a point, if it can go on, or where it
@@ -577,14 +577,14 @@ impl State {
     fn end_plain_step(&mut self, at: usize) {
         self.walked += 1;
         let path = TaskPath(self.tasks[at].path);
-        let made = match self.watched {
+        let record = match self.watched {
             true => {
                 let notes = self.is_of_interest();
                 self.look(path, notes)
             }
             false => footprint::end_unnoted(),
         };
-        self.tasks[at].made = made;
+        self.tasks[at].record = record;
     }
 
     /// Takes what the strategy says, of a list that is not empty.

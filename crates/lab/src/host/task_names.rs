@@ -6,6 +6,7 @@
 
 use asx_kernel::rng::mix64;
 use asx_runtime::Runnable;
+use asx_runtime::footprint::TaskRecord;
 
 use super::State;
 use super::affinity::ANY;
@@ -20,8 +21,8 @@ const ROOT: TaskPath = TaskPath(0x9E37_79B9_7F4A_7C15);
 pub(super) struct Known {
     /// Zero: not seen yet.
     pub(super) path: u64,
-    /// Things it has made, other than tasks.
-    pub(super) made: u64,
+    /// Attributes that last from one of its steps to the next.
+    pub(super) record: TaskRecord,
     /// Who spawned it.
     pub(super) parent: u32,
     /// As which of the parent's children, from 1.

@@ -22,7 +22,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 
+use super::child_waker::is_child_waker;
 use super::waker::is_task_waker;
+use crate::footprint;
 
 /// The number of panics that a runtime contained.
 #[derive(Debug, Default)]
@@ -101,6 +103,7 @@ pub fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 #[inline]
 pub fn wake_by_ref(waker: &Waker) {
     if runs_user_code(waker) {
+        note_wake(waker);
         contain(|| waker.wake_by_ref());
     } else {
         waker.wake_by_ref();
@@ -119,6 +122,14 @@ pub fn drop_waker(waker: Option<Waker>) {
 #[cold]
 fn drop_foreign(waker: Waker) {
     contain(|| drop(waker));
+}
+
+/// Records the wake of a foreign waker. Combinators record the wakes of their children themselves.
+#[inline(always)]
+fn note_wake(waker: &Waker) {
+    if cfg!(feature = "lab") && !is_child_waker(waker) {
+        footprint::wakes_foreign();
+    }
 }
 
 /// Whether a waker may run user code, whose panic is to be contained.
@@ -208,6 +219,7 @@ mod imp {
     #[cold]
     #[inline(never)]
     pub(super) fn wake(counter: Option<&PanicCounter>, waker: Waker) {
+        super::note_wake(&waker);
         contain(counter, || waker.wake());
     }
 

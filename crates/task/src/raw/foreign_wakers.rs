@@ -23,6 +23,7 @@ use std::fmt;
 use std::ptr;
 use std::task::Waker;
 
+use crate::footprint;
 use crate::raw::contain_panic::{self, PanicCounter};
 use crate::raw::is_child_waker;
 use crate::raw::owner::TaskOwner;
@@ -136,6 +137,7 @@ impl Registration {
 
     #[inline(never)]
     fn leave(&mut self, task: &TaskRef, waker: &Waker) {
+        footprint::keeps_foreign_waker();
         self.take_yield();
         let address = address(task);
         let told = task.word.load().state().acknowledged();

@@ -15,7 +15,9 @@ use asx_kernel::wheel::TimerHandle;
 use crate::core::Core;
 use crate::core::timer_token::TimerToken;
 use crate::error::TOO_FAR;
+use crate::footprint;
 use crate::raw::foreign_wakers::Registration;
+use crate::raw::{is_child_waker, is_task_waker};
 use crate::wait::Wait;
 use crate::{Cancelled, Cx};
 
@@ -68,6 +70,9 @@ impl<C: Borrow<Cx>> Timer<C> {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn arm(&mut self, waker: &Waker) -> Result<(), Status> {
         let core = self.core();
+        if cfg!(feature = "lab") && !is_task_waker(waker) && !is_child_waker(waker) {
+            footprint::arms_foreign(self.deadline);
+        }
         let armed = TimerToken::by_task(self.context().task(), waker.clone(), core.recording());
         let handle = core.arm(self.deadline, armed)?;
         self.keep(Some(handle));
