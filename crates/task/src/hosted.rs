@@ -16,13 +16,13 @@ use asx_kernel::status::Status;
 
 pub use crate::dump::quoted;
 
-use crate::Task;
 use crate::raw::TaskRef;
 use crate::raw::audit::Owner;
 use crate::raw::poll_context;
 use crate::region::{Policy, Region};
 use crate::runtime::cx::Cx;
 use crate::scope::Scope;
+use crate::{Runnable, Task};
 
 /// A task that a host asks to stop, or asks why it ends.
 #[derive(Clone)]
@@ -37,6 +37,11 @@ impl HostTask {
     /// The task of a handle.
     pub fn of_task<T, E>(task: &Task<T, E>) -> HostTask {
         HostTask(task.to_ref().given_to(Owner::Probe))
+    }
+
+    /// The task of a queue entry.
+    pub fn of_entry(entry: &Runnable) -> HostTask {
+        HostTask(entry.to_ref().given_to(Owner::Probe))
     }
 
     /// Its number.

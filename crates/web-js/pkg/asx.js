@@ -416,6 +416,10 @@ export class Runtime {
   }
 
   #yieldNow(parent) {
+    const fails = (why) => Promise.reject(named("CAPABILITY_DENIED", why));
+    // While no task can run, a yield starts none: those would only pile up until the grant.
+    const before = this.#enter((host) => host.stalled());
+    if (before !== undefined) return fails(before);
     const record = this.#started(parent, null, (host, slot) => host.yield_now(parent.slot, slot));
     record.yields = true;
     const why = this.#enter((host) => host.stalled());
@@ -423,8 +427,8 @@ export class Runtime {
     return record.promise;
   }
 
-  /** Nothing runs for want of a capability: who lets others go first is told. Their places are free
-   *  when the module says so, as always. */
+  /** Rejects every pending yield: no task can run because a capability is denied. The slots are
+   *  reused when the module reports the end of their tasks. */
   #failYields(why) {
     for (const record of this.#records) {
       if (record?.yields) record.reject(named("CAPABILITY_DENIED", why));

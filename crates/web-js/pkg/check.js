@@ -37,10 +37,14 @@ function onlyKeys(value, name, known) {
 
 const isObject = (value) => typeof value === "object" && value !== null;
 
+const SETTINGS = ["capabilities", "burst", "sliceMs", "journal", "module"].concat(
+  ["maxTimerMs", "maxWheelMs", "causeDepth", "causeBytes", "tieBreak"],
+);
+
 /** The options of `start`, all of them. */
 export function settingsOf(options) {
   if (!isObject(options)) throw invalid("options: not an object");
-  onlyKeys(options, "options", ["capabilities", "burst", "sliceMs", "journal", "module"]);
+  onlyKeys(options, "options", SETTINGS);
   const { capabilities, burst = 256, sliceMs = 4, journal = 0, module } = options;
   const { limits, taskKey } = limitsOf(options);
   count(burst, "burst", 1, 2 ** 32 - 1);

@@ -108,11 +108,28 @@ impl Tasks {
         &self.hooks
     }
 
-    /// Whether a wait for a time ended because the page denies what it needs.
-    fn denies(&self, why: &Cancelled) -> bool {
+    /// Whether the page denies something that waits need.
+    fn denies_any(&self) -> bool {
         let granted = self.page.granted();
-        let has_time = granted.has(Capability::Clock) && granted.has(Capability::Timer);
-        why.kind() == Kind::ResourceUnavailable && !has_time
+        let mut needed = [Capability::Clock, Capability::Timer, Capability::Post].into_iter();
+        !needed.all(|capability| granted.has(capability))
+    }
+
+    /// Whether a wait ended because the page denies what it needs.
+    fn denies(&self, why: &Cancelled) -> bool {
+        why.kind() == Kind::ResourceUnavailable && self.denies_any()
+    }
+
+    /// Returns how a yield ends. It fails only if the hand-off was denied; any other cancel lets it
+    /// complete.
+    fn yielded(&self, cx: &Cx) -> Result<Settled, Cancelled> {
+        if self.denies_any()
+            && let Err(why) = cx.checkpoint()
+            && self.denies(&why)
+        {
+            return Err(why);
+        }
+        Ok(Settled::Fulfilled)
     }
 
     /// How a task is called that has no name of its own.
@@ -212,11 +229,11 @@ async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
         Body::Sleep(time) => cx.sleep(time).await.map(|()| Settled::Fulfilled),
         Body::Yield => {
             cx.yield_now().await;
-            Ok(Settled::Fulfilled)
+            told.tasks.yielded(&cx)
         }
     };
     match &ended {
-        Err(why) if matches!(body, Body::Sleep(_)) && told.tasks.denies(why) => {
+        Err(why) if !matches!(body, Body::Function) && told.tasks.denies(why) => {
             let why = why.reason().message.as_deref().unwrap_or_default();
             told.end(&crate::error(Status::CapabilityDenied, why));
         }

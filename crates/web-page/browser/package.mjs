@@ -643,6 +643,62 @@ export async function pack(context, test) {
     await page.close();
   });
 
+  await test("the package: every option of start is accepted", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const module = new URL("./pkg/wasm/asx_bg.wasm", location.href);
+      const options = {
+        capabilities: handles(), burst: 100, sliceMs: 2, journal: 100, module,
+        maxTimerMs: 1000, maxWheelMs: 100, causeDepth: 2, causeBytes: 64, tieBreak: "taskKey",
+      };
+      const results = {};
+      for (const [name, value] of Object.entries(options)) {
+        const ended = await outcome(pkg.start({ [name]: value }));
+        if (ended[0] === "value") {
+          const asx = ended[1];
+          const works = await outcome(asx.spawn(async (cx) => (await cx.sleep(1), name)));
+          const long = await outcome(asx.spawn((cx) => cx.sleep(2000), { deadlineMs: 50 }));
+          asx.close();
+          results[name] = [...works, long[2]];
+        } else {
+          results[name] = ended;
+        }
+      }
+      return results;
+    });
+    for (const [name, [kind, value, late]] of Object.entries(seen)) {
+      assert.deepEqual([kind, value], ["value", name], JSON.stringify(seen[name]));
+      if (name === "maxTimerMs") assert.match(late, /max_timer_duration/);
+    }
+    assert.equal(Object.keys(seen).length, 10);
+    await page.close();
+  });
+
+  await test("the package: equal tasks run in the order of `tieBreak`", async () => {
+    const { page } = await fresh(context);
+    const seen = await page.evaluate(async () => {
+      const results = {};
+      for (const tieBreak of ["fifo", "taskKey"]) {
+        const asx = await pkg.start({ tieBreak });
+        const order = [];
+        const gates = [];
+        const tasks = [0, 1, 2, 3].map((n) =>
+          asx.spawn(async (cx) => {
+            await new Promise((open) => (gates[n] = open));
+          }).then(() => order.push(n)),
+        );
+        await until(() => gates.filter(Boolean).length === 4);
+        for (const open of gates.toReversed()) open();
+        await Promise.all(tasks);
+        asx.close();
+        results[tieBreak] = order;
+      }
+      return results;
+    });
+    assert.deepEqual(seen, { fifo: [3, 2, 1, 0], taskKey: [0, 1, 2, 3] });
+    await page.close();
+  });
+
   await test("the package: tasks are promises, and a shutdown can be awaited", async () => {
     const { page } = await fresh(context);
     const seen = await page.evaluate(async () => {
@@ -811,7 +867,11 @@ export async function pack(context, test) {
       const task = asx.spawn(async (cx) => {
         for (;;) {
           const error = await cx.yieldNow().then(() => null, (error) => error);
-          if (error) return [error.name, error.message, (await outcome(cx.yieldNow()))[1]];
+          if (error) {
+            const again = new Set();
+            for (let n = 0; n < 100; n += 1) again.add((await outcome(cx.yieldNow()))[1]);
+            return [error.name, error.message, [...again].join()];
+          }
           yields += 1;
         }
       });
@@ -819,12 +879,15 @@ export async function pack(context, test) {
       task.then((value) => (told = value));
       await pause(50);
       const before = told;
+      const stalled = live(asx).length;
       asx.grant("post");
       const ended = await outcome(task);
       asx.close();
-      return { before, ended, yields };
+      return { before, ended, yields, stalled };
     });
     assert.equal(seen.before, null, "the end of the task waits for the grant");
+    // The body's task, and the yield that needed the hand-off first.
+    assert.ok(seen.stalled <= 2, `failed yields left ${seen.stalled} tasks behind`);
     const why = "post capability denied to pump hand-off";
     assert.deepEqual(seen.ended, ["value", ["CAPABILITY_DENIED", why, "CAPABILITY_DENIED"]]);
     assert.ok(seen.yields > 0 && seen.yields < 8, `${seen.yields}`);

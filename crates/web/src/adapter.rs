@@ -73,7 +73,7 @@ pub(crate) struct State {
     dead: [isize; 3],
     /// While there is nothing else to run and no streak: plainly ready entries, from outside and
     /// from tasks, each in order.
-    pub(crate) plain: [Ring; 2],
+    pub(crate) plain: [Ring<Entry>; 2],
     /// How many of those were dispatched without being on record.
     plain_steps: u64,
     /// Equals go in the order they came. Else all are in the lanes, among which one is drawn.
@@ -104,17 +104,28 @@ pub(crate) enum Call {
     WatchTurn(HostCall),
 }
 
-/// A runnable task in a lane.
-pub(crate) struct Entry(pub(crate) Runnable);
+/// A runnable task in a queue.
+pub(crate) struct Entry {
+    pub(crate) task: Runnable,
+    /// The task was woken during its last poll, mostly by itself: it waits only for its next turn.
+    pub(crate) yields: bool,
+}
+
+impl Entry {
+    /// The task, if it waits only for its next turn.
+    fn yielding(&self) -> Option<HostTask> {
+        (self.yields && self.task.is_live(false)).then(|| HostTask::of_entry(&self.task))
+    }
+}
 
 impl Token for Entry {
     fn word(&self) -> u64 {
-        self.0.id()
+        self.task.id()
     }
 
     /// A cancel of a queued task leaves its entry behind.
     fn is_live(&self, place: Place) -> bool {
-        self.0.is_live(place.lane() != Lane::Cancel) && !self.0.is_outdated(place)
+        self.task.is_live(place.lane() != Lane::Cancel) && !self.task.is_outdated(place)
     }
 }
 
@@ -197,8 +208,16 @@ impl Adapter {
         self.make(made);
     }
 
+    /// A waker was used, perhaps in a poll.
+    fn put(&self, entry: Entry) {
+        let left = self.lock_quickly().push_plain(entry);
+        if let Some(entry) = left {
+            self.enqueue(entry, true);
+        }
+    }
+
     /// Something became runnable; `own`: by a task that is being polled, if one is.
-    fn enqueue(&self, entry: Runnable, own: bool) {
+    fn enqueue(&self, entry: Entry, own: bool) {
         let made = {
             let mut state = self.lock();
             let source = if own && state.local { Source::Local(0) } else { Source::Global };
@@ -305,13 +324,19 @@ impl Adapter {
         state.tell("scheduler_stale_timer", Some(stale.status()), detail);
     }
 
-    /// Fails closed: the task that wanted a facility is asked to stop, for want of it.
+    /// Fails closed: cancels the running task, which needs what was denied.
     fn refuse(&self, denied: Denied) {
         if let Some(cx) = Cx::current() {
-            let why = denied.to_string().into();
-            let _ = HostTask::of(&cx).cancel(Kind::ResourceUnavailable, Some(why));
+            fail(&HostTask::of(&cx), denied);
         }
     }
+}
+
+/// Cancels a task that needs what was denied. Returns whether it was not cancelled before.
+#[inline(never)]
+pub(crate) fn fail(task: &HostTask, denied: Denied) -> bool {
+    let why = denied.to_string().into();
+    task.cancel(Kind::ResourceUnavailable, Some(why)) == Ok(true)
 }
 
 impl State {
@@ -330,7 +355,7 @@ impl State {
     fn next_of_plain(&mut self) -> Option<Decision<Entry>> {
         let (origin, entry) = self.take_plain()?;
         self.local = true;
-        Some(self.scheduler.dispatch_alone(origin, Entry(entry), self.suggestion))
+        Some(self.scheduler.dispatch_alone(origin, entry, self.suggestion))
     }
 
     /// The same where nothing is on record.
@@ -339,23 +364,23 @@ impl State {
         let (_, entry) = self.take_plain()?;
         self.local = true;
         self.plain_steps += 1;
-        Some(entry)
+        Some(entry.task)
     }
 
     /// Takes what goes next of what is plainly ready, which is all there is.
     #[inline(always)]
-    fn take_plain(&mut self) -> Option<(Origin, Runnable)> {
+    fn take_plain(&mut self) -> Option<(Origin, Entry)> {
         loop {
             let [outside, own] = &mut self.plain;
             // Those from outside go first, but not for ever.
             let both = !outside.is_empty() && !own.is_empty();
             let own_goes = outside.is_empty() || (both && self.passed.is_due());
             let entry = if own_goes { own } else { outside }.pop()?;
-            if entry.is_live(true) {
+            if entry.task.is_live(true) {
                 self.passed.record(both && !own_goes);
                 return Some((if own_goes { Origin::Local } else { Origin::Global }, entry));
             }
-            self.scheduler.set_aside(Lane::Ready, Entry(entry));
+            self.scheduler.set_aside(Lane::Ready, entry);
         }
     }
 
@@ -450,8 +475,8 @@ impl State {
     /// Puts an entry where it goes if it is plainly ready, as is all else, and comes from a task
     /// in a drain, which looks after it; else the entry comes back.
     #[inline(always)]
-    fn push_plain(&mut self, entry: Runnable) -> Option<Runnable> {
-        let plain = self.local && !self.in_lanes && entry.is_plain();
+    fn push_plain(&mut self, entry: Entry) -> Option<Entry> {
+        let plain = self.local && !self.in_lanes && entry.task.is_plain();
         if !plain || self.pump.state() != PumpState::Running {
             return Some(entry);
         }
@@ -462,8 +487,8 @@ impl State {
     }
 
     /// Puts an entry into its lane.
-    fn push(&mut self, entry: Runnable, source: Source) {
-        if !self.in_lanes && entry.is_plain() {
+    fn push(&mut self, entry: Entry, source: Source) {
+        if !self.in_lanes && entry.task.is_plain() {
             self.plain[usize::from(source != Source::Global)].push(entry);
             return;
         }
@@ -476,7 +501,7 @@ impl State {
         if self.scheduler.total() > 0 || self.plain.iter().any(|ring| !ring.is_empty()) {
             // Looking for something to run sets aside what is dead.
             if let Some(live) = self.next() {
-                self.push(live.token.0, Source::Global);
+                self.push(live.token, Source::Global);
             }
             self.look_at_lanes();
         }
@@ -487,19 +512,30 @@ impl State {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
             while let Some(entry) = self.plain[at].pop() {
                 // One whose task was asked to stop just now has another entry.
-                if entry.is_live(true) {
+                if entry.task.is_live(true) {
                     self.enqueue(entry, source);
                 } else {
-                    self.scheduler.set_aside(Lane::Ready, Entry(entry));
+                    self.scheduler.set_aside(Lane::Ready, entry);
                 }
             }
         }
     }
 
-    fn enqueue(&mut self, entry: Runnable, source: Source) {
+    fn enqueue(&mut self, entry: Entry, source: Source) {
         self.in_lanes = true;
-        let place = entry.place();
-        self.scheduler.enqueue(source, place, Entry(entry), false);
+        let place = entry.task.place();
+        self.scheduler.enqueue(source, place, entry, false);
+    }
+
+    /// The queued tasks that wait only for their next turn.
+    pub(crate) fn yielding(&self) -> Vec<HostTask> {
+        let mut yielding = Vec::new();
+        let mut add = |entry: &Entry| yielding.extend(entry.yielding());
+        self.plain.iter().for_each(|ring| ring.iter().for_each(&mut add));
+        for source in [Source::Global, Source::Local(0)] {
+            self.scheduler.lanes(source).tokens().for_each(&mut add);
+        }
+        yielding
     }
 
     pub(crate) fn queued(&self, lane: Lane) -> usize {
@@ -517,14 +553,15 @@ impl State {
 unsafe impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
         // The way of nearly every wake.
-        let left = self.lock_quickly().push_plain(entry);
-        if let Some(entry) = left {
-            self.enqueue(entry, true);
-        }
+        self.put(Entry { task: entry, yields: false });
+    }
+
+    fn schedule_again(&self, entry: Runnable) {
+        self.put(Entry { task: entry, yields: true });
     }
 
     fn schedule_globally(&self, entry: Runnable) {
-        self.enqueue(entry, false);
+        self.enqueue(Entry { task: entry, yields: false }, false);
     }
 
     fn now(&self) -> Time {

@@ -12,7 +12,7 @@ use asx_kernel::status::Coded;
 use asx_kernel::time::Time;
 use asx_runtime::{Begun, Dispatch, Host, RunContext, Runnable};
 
-use crate::adapter::{Call, Entry, Made, State};
+use crate::adapter::{Call, Entry, Made, State, fail};
 use crate::log::Decided;
 use crate::runtime::{Inner, PumpInfo};
 
@@ -50,9 +50,10 @@ impl Inner {
                     self.poll(decision);
                     ended = decided;
                 }
-                Go::TaskError => break,
+                Go::End => break,
             }
         }
+        self.fail_yields();
         self.tell_watches();
         self.leave();
     }
@@ -87,7 +88,7 @@ impl Inner {
     /// entry that finds nothing to poll is a step all the same.
     pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
         let (decision, decided) = self.adapter.lock().decide()?;
-        let task = decision.token.0.id();
+        let task = decision.token.task.id();
         let lane = decision.lane;
         let polled = self.poll(decision);
         self.adapter.lock().polled(decided);
@@ -95,12 +96,41 @@ impl Inner {
     }
 
     fn poll(&self, decision: Decision<Entry>) -> bool {
-        let Decision { lane, streak, limit, fallback, token: Entry(entry), .. } = decision;
+        let Decision { lane, streak, limit, fallback, token: entry, .. } = decision;
         let dispatch = || Dispatch::new(0, lane, streak, limit).fallback(fallback);
         let dispatch = self.core.recording().then(dispatch);
         // SAFETY: worker 0 is the thread that made this, which is not `Send`.
-        let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
+        let begun = unsafe { entry.task.begin(RunContext::from_lane(lane).recorded(dispatch)) };
         begun.is_some_and(Begun::run)
+    }
+
+    /// Fails the tasks that wait only for their next turn if the hand-off to that turn is denied
+    /// cancels them with the refusal as the reason, and polls each once, so that it learns
+    /// of it. A task that yields again waits for the grant.
+    fn fail_yields(&self) {
+        let (denied, yielding) = {
+            let state = self.adapter.lock();
+            let denied = state.pump.handoff_denied().filter(|_| !state.is_empty());
+            let Some(denied) = denied else { return };
+            (denied, state.yielding())
+        };
+        let mut has_failed = false;
+        for task in yielding {
+            has_failed |= fail(&task, denied);
+        }
+        if !has_failed {
+            return;
+        }
+        // Cancelled tasks go first, apart from the turns that the cancel streak gives to others.
+        let mut left = self.adapter.queued(Lane::Cancel);
+        while left > 0 && self.adapter.queued(Lane::Cancel) > 0 {
+            match self.step() {
+                Some((_, Lane::Cancel, _)) => left -= 1,
+                Some(_) => {}
+                None => break,
+            }
+            self.adapter.lock().pump.step_overtime();
+        }
     }
 
     fn leave(&self) {
@@ -135,7 +165,7 @@ enum Go {
     /// It polls this.
     Step(Decision<Entry>, Option<Decided>),
     /// It ends.
-    TaskError,
+    End,
 }
 
 impl State {
@@ -146,9 +176,9 @@ impl State {
             return Go::Clock;
         }
         if self.is_empty() || !self.pump.may_step(now) {
-            return Go::TaskError;
+            return Go::End;
         }
-        self.decide().map_or(Go::TaskError, |(decision, decided)| Go::Step(decision, decided))
+        self.decide().map_or(Go::End, |(decision, decided)| Go::Step(decision, decided))
     }
 
     /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
@@ -243,8 +273,8 @@ impl State {
 
 fn decided(decision: &Decision<Entry>) -> Decided {
     Decided {
-        task_id: decision.token.0.id(),
-        region_id: decision.token.0.region(),
+        task_id: decision.token.task.id(),
+        region_id: decision.token.task.region(),
         lane: decision.lane,
         decision_seq: decision.seq,
         decision_hash: decision.hash,

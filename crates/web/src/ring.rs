@@ -3,10 +3,8 @@
 //! The places are a power of two and reached by numbers that only grow, so that a wrap needs no
 //! thought: entry `n` is in place `n` modulo the places. A place without an entry says so.
 
-use asx_runtime::Runnable;
-
 /// A queue that grows, and does not shrink.
-pub(crate) struct Ring<T = Runnable> {
+pub(crate) struct Ring<T> {
     places: Vec<Option<T>>,
     /// The number of the next entry to be taken, and of the next to be put in.
     first: usize,
@@ -49,6 +47,12 @@ impl<T> Ring<T> {
         let entry = self.places.get_mut(at)?.take()?;
         self.first = self.first.wrapping_add(1);
         Some(entry)
+    }
+
+    /// The entries, in the order of [`pop`](Ring::pop).
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let numbers = (0..self.len()).map(|n| self.first.wrapping_add(n));
+        numbers.filter_map(|number| self.places.get(self.place(number))?.as_ref())
     }
 
     /// The place of an entry; without any places, none.
@@ -94,6 +98,7 @@ mod tests {
                     assert_eq!(ring.pop(), queue.pop_front());
                 }
                 assert_eq!((ring.len(), ring.is_empty()), (queue.len(), queue.is_empty()));
+                assert!(n % 64 > 0 || ring.iter().eq(&queue));
             }
             assert!(queue.into_iter().all(|entry| ring.pop() == Some(entry)));
             assert_eq!((ring.pop(), ring.len()), (None, 0));

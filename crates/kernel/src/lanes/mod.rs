@@ -282,6 +282,11 @@ impl<T> Lanes<T> {
         })
     }
 
+    /// The entries of all lanes, in the order of their slots.
+    pub fn tokens(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().filter_map(|entry| entry.token.as_ref())
+    }
+
     /// Checks the structure. Returns the first broken rule.
     pub fn check(&self) -> Result<(), &'static str> {
         self.timed.check(|at, position| self.links[at as usize].prev == position)?;

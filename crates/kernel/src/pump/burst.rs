@@ -99,12 +99,17 @@ impl Burst {
         self.paused = true;
     }
 
-    /// Whether the drain paused and the turn may take further steps, as far as known.
-    pub(super) fn may_resume(&mut self, config: &PumpConfig) -> bool {
+    /// Whether the drain paused and the turn may take further steps, as far as is known.
+    pub(super) fn may_resume(&self, config: &PumpConfig) -> bool {
+        let has_steps = self.taken() < config.microtask_burst_limit;
+        self.paused && has_steps && self.reached().is_none()
+    }
+
+    /// The drain ends and does not resume: records that its steps are used up, if they are.
+    pub(super) fn end(&mut self, config: &PumpConfig) {
         if self.paused && self.spent.is_none() && self.taken() >= config.microtask_burst_limit {
             self.spent = Some(Limit::Steps);
         }
-        self.paused && self.reached().is_none()
     }
 
     /// Whether a clock reading is due before the next step.

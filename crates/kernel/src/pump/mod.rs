@@ -247,6 +247,25 @@ impl Pump {
         }
     }
 
+    /// The refusal that [`leave`](Pump::leave) would answer now if work remains: the drain cannot
+    /// resume in this turn, and the hand-off to the next one is denied. `None` outside a drain.
+    pub fn handoff_denied(&self) -> Option<Denied> {
+        let State::Running(burst) = &self.state else { return None };
+        if burst.may_resume(&self.config) {
+            return None;
+        }
+        let call = self.config.handoff();
+        self.capabilities.require(call.capability(), call.site()).err()
+    }
+
+    /// Notes a step beyond the allowance, for a task that fails because the
+    /// [hand-off is denied](Pump::handoff_denied). The host bounds these steps.
+    pub fn step_overtime(&mut self) {
+        if let State::Running(burst) = &mut self.state {
+            burst.pending = false;
+        }
+    }
+
     /// Returns the number of expired timers that the running drain may still collect; 0 outside a
     /// drain.
     pub fn timer_batch(&self) -> usize {
@@ -270,6 +289,7 @@ impl Pump {
             State::Idle { .. } | State::Scheduled(_) => return Leave::NotRunning,
         };
         let resumes = burst.may_resume(&self.config);
+        burst.end(&self.config);
         self.account = Some(burst);
         if !(work_remains || burst.pending || burst.timers_left) {
             (self.state, self.stride) = (State::Idle { owed: None }, 1);

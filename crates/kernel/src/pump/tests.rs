@@ -484,6 +484,29 @@ fn a_pause_without_remaining_allowance_hands_off() {
 }
 
 #[test]
+fn handoff_denied_reports_what_leave_would_return() {
+    let denied = Denied { capability: Capability::Post, provenance: "pump hand-off" };
+    let mut pump = running(config(2), None);
+    assert_eq!(pump.handoff_denied(), None, "it is granted");
+    pump.revoke(Capability::Post);
+    assert_eq!(pump.handoff_denied(), Some(denied));
+    assert!(pump.may_step(None));
+    pump.yield_to_page();
+    assert_eq!(pump.handoff_denied(), None, "the drain resumes in a microtask");
+    assert_eq!(pump.leave(true), Leave::Resume(HostCall::Microtask));
+    assert_eq!(pump.handoff_denied(), None, "no drain runs");
+    assert!(matches!(pump.enter(None), Enter::Begin { .. }) && pump.may_step(None));
+    pump.yield_to_page();
+    assert_eq!(pump.handoff_denied(), Some(denied), "no steps are left");
+    assert_eq!(pump.wake(), Ok(None));
+    let stalled = Leave::Stalled { denied, reached: Some(Limit::Steps) };
+    assert_eq!(pump.clone().leave(false), stalled, "a wake is owed");
+    pump.step_overtime();
+    assert_eq!(pump.leave(false), Leave::Idle);
+    pump.step_overtime(); // outside a drain: no effect
+}
+
+#[test]
 fn a_long_pause_ends_a_turn_that_is_not_reported() {
     let mut pump = Pump::new(timed(10, 1), without(Capability::Post));
     assert_eq!(enter_by_microtask(&mut pump, at(0)), (1, 1));

@@ -66,6 +66,12 @@ pub unsafe trait Host: Send + Sync + 'static {
         self.schedule(entry);
     }
 
+    /// Puts a task into a queue that was woken during the poll that has just ended, mostly by
+    /// itself: it waits only for its next turn.
+    fn schedule_again(&self, entry: Runnable) {
+        self.schedule(entry);
+    }
+
     /// The time.
     fn now(&self) -> Time;
 

@@ -66,6 +66,11 @@ impl Runnable {
         self.0.as_ptr()
     }
 
+    /// Another reference to the task.
+    pub(crate) fn to_ref(&self) -> TaskRef {
+        self.0.clone()
+    }
+
     /// The task, for the one who polls it: the reference is the poll's now, and goes with the step
     /// of the word that ends it.
     pub(crate) fn into_task(self) -> ManuallyDrop<TaskRef> {

@@ -152,7 +152,7 @@ fn settle(turn: &PollContext) {
     }
     if woken || task.word.end_poll(reserve) == PollEnd::Requeue {
         // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
-        task.core().host.schedule(unsafe { Runnable::new(task.as_ptr()) });
+        task.core().host.schedule_again(unsafe { Runnable::new(task.as_ptr()) });
     }
 }
 

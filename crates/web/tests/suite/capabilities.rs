@@ -1,9 +1,12 @@
 //! What a page does not grant, or takes away, and what its programs make of that.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use asx_kernel::cancel::Kind;
+use asx_kernel::pump::PumpConfig;
 use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_runtime::{Cancelled, Cx, Scope, TimerError};
@@ -243,4 +246,85 @@ fn a_capability_revoked_mid_run_stalls_the_pump_until_it_is_granted() {
     page.run(&runtime);
     assert!(program.is_over());
     assert!(denials(&runtime).contains(&"post: pump hand-off".to_owned()));
+}
+
+/// What a program makes of a yield that finds it cancelled.
+async fn yields(cx: &Cx) -> Cancelled {
+    loop {
+        cx.yield_now().await;
+        if let Err(why) = cx.checkpoint() {
+            return why;
+        }
+    }
+}
+
+/// The hand-off is needed only when the allowance is used up.
+#[test]
+fn without_messages_a_yield_fails_when_the_allowance_is_used_up() {
+    let mut granted = Capabilities::all();
+    granted.revoke(Capability::Post);
+    let (page, runtime) = Page::granting(Config::default(), granted);
+    let within = runtime.start(async |cx: Cx| {
+        for _ in 0..100 {
+            cx.yield_now().await;
+        }
+        cx.checkpoint().is_ok()
+    });
+    let within = within.unwrap();
+    page.run(&runtime);
+    assert!(value(within.ended()), "one turn has room for it");
+    let programs = [(); 40].map(|()| runtime.start(async |cx: Cx| yields(&cx).await).unwrap());
+    page.run(&runtime);
+    for program in programs {
+        let why = value(program.ended());
+        assert_eq!(why.kind(), Kind::ResourceUnavailable);
+        assert!(why.to_string().contains("post capability denied to pump hand-off"), "{why}");
+    }
+    assert_eq!((page.counts().handoffs, runtime.pump_info().stalled), (0, false));
+    // Nothing is owed: a later program runs, in a turn of its own.
+    page.set_time(page.time() + HOUR);
+    let later = runtime.start(async |cx: Cx| cx.yield_now().await).unwrap();
+    page.run(&runtime);
+    assert!(later.is_over());
+}
+
+/// Work that does not yield waits for the grant, and so does a task that ignores the failure.
+#[test]
+fn without_messages_only_yields_fail_and_each_task_once() {
+    let (page, runtime) = Page::open(Config {
+        pump: PumpConfig { microtask_burst_limit: 4, ..PumpConfig::default() },
+        ..Config::default()
+    });
+    runtime.revoke(Capability::Post);
+    let deaf = runtime.start(async |cx: Cx| {
+        for _ in 0..50 {
+            cx.yield_now().await;
+        }
+        cx.checkpoint().is_ok()
+    });
+    let deaf = deaf.unwrap();
+    let polls = Rc::new(Cell::new(0));
+    let seen = polls.clone();
+    let scope = runtime.start(async move |cx: Cx| {
+        let scope = cx.scope(async |s: Scope<Cancelled>| {
+            for _ in 0..10 {
+                let seen = seen.clone();
+                s.spawn_local(async move |_cx: Cx| {
+                    seen.set(seen.get() + 1);
+                    Ok(())
+                });
+            }
+            Ok(())
+        });
+        scope.await.is_ok()
+    });
+    let scope = scope.unwrap();
+    page.run(&runtime);
+    assert!(polls.get() < 10 && !scope.is_over() && !deaf.is_over());
+    assert!(runtime.pump_info().stalled);
+    runtime.grant(Capability::Post);
+    page.run(&runtime);
+    assert_eq!(polls.get(), 10);
+    assert!(value(scope.ended()), "what did not yield is not cancelled");
+    assert!(!value(deaf.ended()));
 }
