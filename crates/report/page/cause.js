@@ -1,11 +1,11 @@
-// The cause of a failure at the head of the page: what, where, the waits, the changed decisions, and
-// the command that replays the run.
+// The cause of a failure at the top of the page: the message, the place, the waits, the changed
+// decisions, and the command that replays the run.
 const failure = raw.failure;
 const taskByName = new Map(names.task.map((name, at) => [name, at]));
 const isFlagged = (name) => Boolean(failure)
   && (visible(failure.task) === name || visible(failure.message).includes("`" + name + "`"));
 
-// A text in which names stand in backticks: those of tasks lead to their tracks.
+// A text with names in backticks; the names of tasks link to their tracks.
 const ticked = (tag, text, className) => {
   const made = element(tag, null, className);
   visible(text).split("`").forEach((part, nth) => {
@@ -34,7 +34,7 @@ const goTo = (text, i) => {
   button.addEventListener("click", () => closeUp(i));
   return button;
 };
-// The changed decisions, each with the event at which it was made; `null` if that is not shown.
+// The changed decisions, each with its event; `null` if the event is not shown.
 const changed = failure
   ? failure.changes.map((text, nth) => {
     const at = failure.changed[nth];
@@ -59,7 +59,7 @@ const lines = (list) => {
   list.forEach((line) => {
     const last = made.lastElementChild;
     if (!last || !line.startsWith(" ")) return made.append(ticked("li", line));
-    // What is further in belongs to the line before it.
+    // An indented line belongs to the line before it.
     if (last.lastElementChild?.className !== "below") last.append(element("ul", null, "below"));
     last.lastElementChild.append(ticked("li", line.trim()));
   });
@@ -108,7 +108,7 @@ const showCause = () => {
   box.append(parts);
 };
 
-// What the lab did to end the run is not the program's doing: it is folded away.
+// The teardown by the lab is not the program's behaviour, so it is collapsed.
 const showTeardown = () => {
   const button = $("torn");
   button.hidden = !torn;

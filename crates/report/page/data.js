@@ -1,9 +1,9 @@
-// The data: columns become arrays of numbers, and everything gets a text.
+// The data: columns are decoded to arrays of numbers, and everything gets a text.
 const raw = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 
-// What the lab did to end a run that had failed is folded away until somebody asks for it: nothing
-// of the data that comes after an event is left, and what was there goes on to the end.
+// The teardown of a failed run is collapsed until it is requested: the data after its first event is
+// removed, and intervals that were open then extend to the end.
 const foldAt = (end) => {
   const groups = (list, size, keep) => {
     const kept = [];
@@ -13,7 +13,7 @@ const foldAt = (end) => {
     }
     return kept;
   };
-  // One more than the end: it was not over.
+  // One more than the end: the interval has no end.
   const until = (to) => Math.min(to, end + 1);
   const spansOf = (flat) => groups(flat, 3, ([state, from, to]) => from < end && [state, from, until(to)]);
   for (const key of ["kind", "time"]) raw[key].length = end;
@@ -43,7 +43,7 @@ const folded = torn > 0 && location.hash !== "#teardown";
 if (folded) foldAt(raw.teardown);
 const count = raw.kind.length;
 
-// Texts of a trace are shown as they are, but for what would hide or garble others.
+// Texts of a trace are shown unchanged, except for characters that hide or garble other text.
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g;
 const visible = (text) => String(text).replace(HIDDEN, (c) => {
   const code = c.charCodeAt(0);
@@ -78,7 +78,7 @@ const regionOf = (i) => about[4 * i + 1] - 1;
 const timerOf = (i) => about[4 * i + 2] - 1;
 const channelOf = (i) => about[4 * i + 3] - 1;
 
-// The number of an event: where it does not follow from the one before, the data says so.
+// The number of an event. The data has it only where it does not follow the previous one.
 const jumps = [];
 for (let at = 0; at < raw.seq.length; at += 2) jumps.push([raw.seq[at], raw.seq[at + 1]]);
 const seqText = (i) => {
@@ -131,7 +131,7 @@ const fields = (i) => kindFields[kindOf[i]].map(([name, type], at) => {
   }
   return [name, String(value)];
 });
-// Where a field of this name is, for every kind.
+// The position of the field with this name, for every kind.
 const placesOf = new Map();
 const rawField = (i, name) => {
   if (!placesOf.has(name)) placesOf.set(name, kindFields.map((list) => list.findIndex((known) => known[0] === name)));
@@ -143,7 +143,7 @@ const socketOf = (i) => {
   const number = rawField(i, "socket");
   return number === undefined ? -1 : socketByNumber.get(String(number));
 };
-// What is done with a socket, in words.
+// Describes a socket event.
 const socketWords = (i) => {
   const kind = kindName(i);
   const bytes = () => rawField(i, "bytes") + (rawField(i, "bytes") === 1 ? " byte" : " bytes");
@@ -157,7 +157,7 @@ const socketWords = (i) => {
   return "closed";
 };
 
-// One line that says what happened.
+// Describes an event in one line.
 const gist = (i) => {
   const kind = kindName(i);
   if (kindGroups[kindOf[i]] === "socket") return socketWords(i);
@@ -185,7 +185,7 @@ const groupOf = (name) => {
 const kindGroups = kindNames.map(groupOf);
 const isDecision = kindNames.map((name) => name === "scheduler_step_decision");
 
-// The four phases of a cancel, as the states of a task are coloured.
+// The four phases of a cancel, which determine the colour of a task's state.
 const PHASES = { Requested: "CancelRequested", Cancelling: "Cancelling", Finalizing: "Finalizing", Completed: "Completed" };
 const toneOf = (i) => {
   const name = kindName(i);

@@ -1,4 +1,4 @@
-// Drawing. Every row draws what is in view, and at most a few things for every pixel.
+// Drawing. Every row draws the visible part, with at most a few shapes per pixel.
 let tones = {};
 const readTones = () => {
   const style = getComputedStyle(document.documentElement);
@@ -53,7 +53,7 @@ const drawSpans = (pen, each, y) => {
   }
 };
 
-// What a task waits for, over its state.
+// The waits of a task, above its state.
 const drawParked = (pen, each, y) => {
   pen.font = "9.5px " + FONT;
   let drawn = 0;
@@ -75,7 +75,7 @@ const drawParked = (pen, each, y) => {
   }
 };
 
-// What was polled when: below the state of a task, or as a worker's own blocks.
+// Polls: below the state of a task, or as blocks of a worker.
 const drawPolls = (pen, each, y, top, tall) => {
   let done = -1;
   const polls = each.polls;
@@ -158,7 +158,7 @@ const drawIntervals = (pen, each, y) => {
   }
 };
 
-// So many pixels for an event, and it gets a sign of its own.
+// The number of pixels per event from which each event gets a separate sign.
 const CLOSE = 6;
 const SHAPES = {
   sent: "up", received: "down", cancel_witness: "diamond", region_cancelled: "diamond", timer_armed: "ring",
@@ -202,14 +202,14 @@ const drawEvents = (pen, each, y) => {
     } else {
       pen.fillStyle = tone;
       pen.fillRect(x, y + 22, 1.5, PROBLEMS.has(kindName(i)) ? 9 : 7);
-      // No more than one for every pixel.
+      // At most one per pixel.
       const next = firstFrom(list, left + (x + 1) / scale);
       if (next > k + 1) k = next - 1;
     }
   }
 };
 
-// To ask where the rows are scrolled to is slow: once for every picture.
+// Reading the scroll position is slow, so it is done once per frame.
 let scrolled = 0;
 const rowY = (each) => each.place * ROW + INSET - scrolled;
 const drawRow = (pen, each) => {
@@ -241,14 +241,14 @@ const drawBetween = (pen, list, y, tone) => {
   }
 };
 
-// Arrows between rows; too many of them say nothing, then only those of the chosen event are drawn.
+// Arrows between rows. If there are too many, only those of the selected event are drawn.
 const MOST_ARROWS = 150;
 const centre = (i) => toX(i) + (!byTime && scale >= CLOSE ? scale / 2 : 0);
 const drawArrow = (pen, at, strong) => {
   const kind = linkEnds[3 * at], from = linkEnds[3 * at + 1], to = linkEnds[3 * at + 2];
   const a = shownRow(rowOf[from]), b = shownRow(rowOf[to]);
   if (!a || !b || (!rowOf[from].wanted && !rowOf[to].wanted)) return;
-  // What happens inside of a folded row is not drawn.
+  // Events inside a collapsed row are not drawn.
   if (a === b && rowOf[from].place < 0) return;
   const [x1, x2] = [centre(from), centre(to)];
   const [y1, y2] = [rowY(a) + 26, rowY(b) + (kind === 1 ? 17 : 26)];
@@ -302,7 +302,7 @@ const drawArrows = (pen) => {
 };
 
 const drawMoments = (pen, tall) => {
-  // Where time goes on.
+  // Time advances here.
   if (!byTime && scale > 1.5) {
     pen.fillStyle = tones.line;
     const first = Math.max(1, eventAtPosition(left)), last = Math.min(count - 1, eventAtPosition(left + width / scale));
@@ -375,7 +375,7 @@ const drawRuler = () => {
     pen.fillRect(x, 0, 1, byTime ? tall : 14);
     pen.fillStyle = tones.soft;
     const label = byTime ? timeText((count ? times[0] : 0) + at) : "#" + seqText(at);
-    // To the right of its line, or to the left where a flag is in the way.
+    // To the right of its line, or to the left if a flag is in the way.
     const room = pen.measureText(label).width;
     const free = (from) => from > done && from + room < width && !flags.some((flag) => flag > from - 14 && flag < from + room + 2);
     const from = [x + 3, x - room - 3].find(free);
@@ -385,7 +385,7 @@ const drawRuler = () => {
     }
   }
   if (!byTime && count) {
-    // The time that holds at the left edge, and every change of it.
+    // The time at the left edge, and every change of it.
     let free = 0;
     const first = Math.min(count - 1, Math.max(0, eventAtPosition(left)));
     for (let i = first; i < count; i++) {
@@ -397,7 +397,7 @@ const drawRuler = () => {
         if (x + pen.measureText(label).width > width) break;
         pen.fillText(label, x + 3, 22);
         free = x + pen.measureText(label).width + 10;
-        // Nothing is written before that.
+        // No text is drawn before this position.
         i = Math.max(i, eventAtPosition(left + free / scale) - 1);
       }
     }
@@ -413,7 +413,7 @@ const drawRuler = () => {
   }
 };
 
-// The whole run at a glance: how much happened when, and which part is on screen.
+// An overview of the whole run: the activity over time, and the visible part.
 let crowd = null;
 const countCrowd = (w) => {
   const bins = { width: w, byTime, all: new Float32Array(w), cancel: new Float32Array(w), problem: new Float32Array(w), most: 1 };

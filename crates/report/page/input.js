@@ -1,4 +1,4 @@
-// Pointer, wheel and keys.
+// Pointer, wheel and keyboard input.
 const chart = $("chart");
 const hit = (event) => {
   const box = chart.getBoundingClientRect();
@@ -6,7 +6,7 @@ const hit = (event) => {
   const each = rows[Math.floor((y + rowsBox.scrollTop) / ROW)];
   return { x, y, each };
 };
-// The event of a row nearest to a place.
+// The event of a row nearest to a position.
 const nearest = (each, x, reach) => {
   const list = each.events;
   if (!list.length) return -1;
@@ -92,7 +92,7 @@ chart.addEventListener("pointercancel", release);
 chart.addEventListener("pointerleave", () => { hoverRow = hovered = -1; showTip(""); redraw(); });
 chart.addEventListener("dblclick", (event) => { zoomBy(2.5, hit(event).x); });
 
-// The wheel zooms, unless there is something to scroll; with a key held it always zooms.
+// The wheel zooms unless the rows can be scrolled; with a modifier key it always zooms.
 const wheel = (event) => {
   const scrolls = rows.length * ROW > height && event.currentTarget === rowsBox;
   const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;

@@ -1,4 +1,4 @@
-// Everything put together.
+// Assembles the page.
 const on = (id, act) => $(id).addEventListener("click", act);
 on("in", () => zoomBy(1.5));
 on("out", () => zoomBy(1 / 1.5));
@@ -51,7 +51,7 @@ $("kinds").addEventListener("toggle", () => {
   $("kindlist").style.left = Math.max(4, Math.min(box.left, innerWidth - 260)) + "px";
 });
 
-// Colours: the system's, until somebody chooses. Where a page may not remember, it does not.
+// The colour theme: the system's, until the user chooses one. Without storage it is not remembered.
 const system = matchMedia("(prefers-color-scheme: dark)");
 let theme = "auto";
 try { theme = localStorage.getItem("asx-theme") || "auto"; } catch { /* Nothing is remembered here. */ }
@@ -175,8 +175,8 @@ showDetail();
 measure();
 useTheme();
 fitAll();
-// The page opens at the first changed decision: up to there the run is the usual one. A run that
-// fails in the usual order opens at its failure.
+// The page opens at the first changed decision, because the run is the default one up to there. A
+// run that fails in the default order opens at its failure.
 const failed = raw.marks.find((mark) => mark[2] === "failure" && mark[0] !== null);
 const opening = [changed.find(([, at]) => at !== null)?.[1], failed?.[0], markList[0]];
 const open = opening.find((i) => i !== undefined);

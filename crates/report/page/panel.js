@@ -1,4 +1,4 @@
-// What is text: the head of the page, names of rows, the chosen event, the list of events.
+// The text parts: the top of the page, the names of rows, the selected event, the list of events.
 const ICONS = { worker: "ready", region: "region", task: "Running", channel: "channel", socket: "socket", host: "task", other: "task" };
 let hoverRow = -1;
 // For narrow screens.
@@ -141,7 +141,7 @@ const showDetail = () => {
   for (const host of (hostsBefore.get(i) || []).slice(0, 6)) box.append(element("p", "before it, " + hostText(host)));
 };
 
-// The list of events: only what is on screen exists.
+// The list of events, which contains only the visible entries.
 const LINE = 40;
 const listBox = $("list");
 let listShown = "";
@@ -199,7 +199,7 @@ const tipOf = (i) => {
   return lines.join("\n");
 };
 
-// The head.
+// The top of the page.
 const fact = (name, value, className, extra) => {
   const made = element("div", null, extra ? "extra" : "");
   made.append(element("dt", name), element("dd", value, className));
@@ -213,7 +213,7 @@ const showHead = () => {
   verdict.textContent = raw.holds ? (failure ? "trace lawful" : "lawful") : many + (many === 1 ? " finding" : " findings");
   verdict.title = raw.holds ? "Every law of the runtime holds in this trace (strict verification)"
     + (failure ? ". The program fails all the same: that is another question" : "") : "Strict verification: something does not hold";
-  // Nothing is green beside a failure.
+  // Beside a failure no result is shown in green.
   verdict.classList.add(raw.holds ? (failure ? "plain" : "good") : "bad");
   showCause();
   showTeardown();
@@ -238,7 +238,7 @@ const showHead = () => {
     findings.append(element("li", code + ": " + visible(text) + " — " + place));
   }
   const marks = $("marks");
-  // The failure is told above, and more of it.
+  // The failure is described above in more detail.
   const told = raw.marks.filter((mark) => !failure || mark[2] !== "failure");
   marks.hidden = !told.length;
   for (const [at, seq, severity, text] of told) {

@@ -1,4 +1,4 @@
-// The rows: workers, the tree of regions with their tasks, channels, what only the host saw.
+// The rows: workers, the tree of regions with their tasks, channels, host events.
 let nextRow = 0;
 const row = (type, name, parent, at) => {
   const made = { id: nextRow++, type, name, parent, at, children: [], open: true, events: [], place: -1,
@@ -26,7 +26,7 @@ const regionRows = new Array(raw.regions.length);
 const makeRegion = (at, below) => {
   if (regionRows[at]) return regionRows[at];
   const parent = raw.regions[at][2] - 1;
-  // A trace that breaks laws may have a circle of regions.
+  // An unlawful trace may have a cycle of regions.
   const inside = parent >= 0 && !below.has(parent);
   const above = inside ? makeRegion(parent, below.add(at)) : null;
   if (regionRows[at]) return regionRows[at];
@@ -66,7 +66,7 @@ const socketRows = raw.sockets.map((socket, at) => {
 if (raw.hosts.length) root("host", "Host");
 let otherRow = null;
 
-// Where an event is drawn: with its task, else its region, else its channel or socket.
+// The row of an event: its task's, else its region's, else that of its channel or socket.
 const rowOf = new Array(count);
 for (let i = 0; i < count; i++) {
   const task = taskOf(i), region = regionOf(i), channel = channelOf(i), socket = socketOf(i);
@@ -94,14 +94,14 @@ for (let k = 0; k < raw.polls.length; k += 2) {
   workerRows.get(String(rawField(poll[0], "worker"))).polls.push(poll);
 }
 
-// A region that is folded shows the polls of everything in it.
+// A collapsed region shows the polls of everything in it.
 const pollsBelow = (each) => {
   const polls = [];
   everyRow(each.children, (inner) => { if (inner.type === "task") for (const poll of inner.polls) polls.push(poll); });
   return polls.sort((a, b) => a[0] - b[0]);
 };
 
-// A choice belongs to the worker it was about, or to the one that decided next.
+// A choice belongs to its worker, or to the worker that made the next decision.
 for (const choice of raw.choices) {
   const [at, , , subject] = choice;
   const next = at < count && isDecision[kindOf[at]] ? rawField(at, "worker") : raw.deciders[0];
@@ -120,7 +120,7 @@ const takeIntervals = (list, type) => list.forEach((item) => {
 takeIntervals(raw.timers, "timer");
 takeIntervals(raw.obligations, "obligation");
 takeIntervals(raw.waits, "socket");
-// What a task waits for, and the locks it has.
+// The waits of a task, and the locks that it holds.
 for (const [task, from, to, brief, whole] of raw.parked) {
   if (task) taskRows[task - 1].parked.push([from, to, visible(brief), whole.split("\n").map(visible).join("\n")]);
 }
@@ -139,7 +139,7 @@ everyRow(roots, (each) => {
   });
 });
 
-// Which rows and events are shown.
+// The visible rows and events.
 const hiddenKinds = new Set();
 let query = [];
 const parseQuery = (text) => {
@@ -206,7 +206,7 @@ const layRows = () => {
   };
   roots.forEach(lay);
 };
-// The row itself, or what it is folded into.
+// The row itself, or the collapsed row that contains it.
 const shownRow = (each) => {
   while (each && each.place < 0) each = each.parent;
   return each;

@@ -1,8 +1,8 @@
-// The view: which part of the axis is on screen. Positions are units: events, or nanoseconds.
+// The view: the visible part of the axis. Positions are in units: events, or nanoseconds.
 const ROW = 40;
-// Bars and signs of a row are laid out in the middle part of it, which is this much lower.
+// Bars and signs of a row are drawn in its middle part, which is lower by this much.
 const INSET = 4;
-// After the last event comes a place for what is not over by then.
+// After the last event there is space for intervals without an end.
 const pos = new Float64Array(count + 2);
 let byTime = false;
 let left = 0;
@@ -16,7 +16,7 @@ let showArrows = true;
 const layAxis = () => {
   const start = count ? times[0] : 0;
   for (let i = 0, next = 0; i <= count; i++) {
-    // Events of one moment stay apart: they can still be told from each other up close.
+    // Simultaneous events remain apart, so that they can be distinguished when zoomed in.
     pos[i] = byTime ? Math.max(times[i] - start, next) : i;
     next = pos[i] + 1;
   }
@@ -50,7 +50,7 @@ const fitAll = () => {
   clampView();
   redraw();
 };
-// The first index in a sorted list whose event is at or after a position.
+// The first index in a sorted list with an event at or after a position.
 const firstFrom = (list, position) => {
   let low = 0, high = list.length;
   while (low < high) {
@@ -97,7 +97,7 @@ const select = (i, show = true) => {
   showList(true);
   redraw();
 };
-// Goes to the next event of a sorted list, in a direction.
+// Selects the next event of a sorted list, in a direction.
 const stepIn = (list, direction) => {
   if (!list.length) return;
   let at = firstIndex(list, cursor);

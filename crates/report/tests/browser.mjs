@@ -1,4 +1,4 @@
-// Opens report pages in a browser and uses them: `node browser.mjs FILE=EVENTS..`
+// Opens report pages in a browser and tests them: `node browser.mjs FILE=EVENTS..`
 
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
@@ -12,7 +12,7 @@ const SHAPES = [
   ["phone", { colorScheme: "light", viewport: { width: 390, height: 844 }, hasTouch: true }],
 ];
 
-/** What the chart shows, once it is drawn. */
+/** Returns the contents of the chart, once it is drawn. */
 const drawn = (page) => page.evaluate(() => new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => done(document.getElementById("chart").toDataURL())));
 }));
@@ -97,7 +97,7 @@ async function turns(page) {
   assert.ok(!(await page.evaluate(() => document.getElementById("legend").open)));
 }
 
-/** What a page of a failing check says before anything is clicked, and what it folds away. */
+/** Checks the initial state of the page of a failing check: the cause, and the collapsed teardown. */
 async function tells(page, events) {
   const chips = await page.evaluate(() => ["fails", "verdict"].map((id) => {
     const chip = document.getElementById(id);
@@ -112,7 +112,7 @@ async function tells(page, events) {
   }
   const below = await page.evaluate(() => [...document.querySelectorAll("#cause li > .below > li")].map((each) => each.textContent));
   assert.deepEqual(below, ["last sent by drain (main/2) at src/shop.rs:4:5", "spawned at src/shop.rs:2:5"]);
-  // The panel is in sight, above the fold.
+  // The panel is visible without scrolling.
   const seen = await page.evaluate(() => {
     const title = document.querySelector("#cause h2").getBoundingClientRect();
     return title.top >= 0 && title.bottom < innerHeight / 2 && title.height > 0;
@@ -129,7 +129,7 @@ async function tells(page, events) {
   await page.waitForFunction((events) => document.getElementById("shown").textContent === `${events} events`, events);
 }
 
-/** Every text on screen has a contrast of at least 4.5:1, and every target is at least 40 px. */
+/** Checks that all visible text has a contrast of at least 4.5:1, and all targets at least 40 px. */
 async function isReadable(page, when) {
   const wrong = await page.evaluate(() => {
     const parse = (text) => (text.match(/[\d.]+/g) || []).map(Number);
@@ -178,11 +178,11 @@ async function isReadable(page, when) {
   assert.deepEqual(wrong, [], when);
 }
 
-/** The page opens at the changed decision, which the cause links, as it links the failure. */
+/** Checks that the page opens at the changed decision, which the cause links, like the failure. */
 async function opensAtChange(page) {
   const chosen = () => page.evaluate(() => document.querySelector("#detail h2 small").textContent.split(" ")[0]);
   const list = await page.evaluate(() => [...document.querySelectorAll("#cause .changes li")].map((each) => each.querySelector(".go")?.textContent ?? ""));
-  // The third is in the part of the run that is folded away.
+  // The third one is in the collapsed part of the run.
   assert.deepEqual(list, ["Go to #11", "Go to #30", ""]);
   assert.equal(await chosen(), "#11");
   assert.match(await text(page, "detail"), /◆ changed decision: at step 3 run `drain/);
@@ -194,7 +194,7 @@ async function opensAtChange(page) {
   assert.equal(await chosen(), "#11");
 }
 
-/** Whether a track says so, wherever the mouse has to be for that. */
+/** Whether a track shows this text for some position of the mouse. */
 async function says(page, words) {
   const box = await page.locator("#chart").boundingBox();
   for (let y = 8; y < box.height; y += 32) {
@@ -240,7 +240,7 @@ for (const [shape, options] of SHAPES) {
   for (const argument of process.argv.slice(2)) {
     const at = argument.lastIndexOf("=");
     const [file, events] = [argument.slice(0, at), Number(argument.slice(at + 1))];
-    // A profile of its own, since pages remember colours.
+    // A separate profile, since pages remember the theme.
     const name = `${basename(file)}, ${events} events, ${shape}`;
     await withBrowser(async (context) => {
       try {
