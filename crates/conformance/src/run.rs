@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::scenario::{Expect, Name, Op, Scenario, ScriptStep};
 use crate::skip::{Expressible, SkippedLine, expressible};
 use asx_kernel::journal::{Event, EventKind};
-use asx_trace::{Monitor, Parted, Source};
+use asx_trace::{Monitor, MonitorError, Source};
 use core::fmt::Write as _;
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ pub fn run_against<S: Source>(
     scenario: &Arc<Scenario>,
     seed: u64,
     mut monitor: Monitor<S>,
-) -> Result<Replayed, Parted> {
+) -> Result<Replayed, MonitorError> {
     host.start(scenario, seed);
     let mut next = 0;
     let mut parted = Ok(());
@@ -133,7 +133,7 @@ pub fn run_against<S: Source>(
     let mut look = |record: &Record| {
         let new = record.events.partition_point(|event| event.seq < next);
         next = record.events.last().map_or(next, |event| event.seq + 1);
-        record.events[new..].iter().try_for_each(|event| monitor.see(event))
+        record.events[new..].iter().try_for_each(|event| monitor.check_event(event))
     };
     let mut watch = |host: &dyn Host| {
         ops += 1;

@@ -48,7 +48,7 @@ impl Run {
                     continue;
                 }
             };
-            checker.look(&record, reader.place());
+            checker.check_record(&record, reader.place());
             match record {
                 Record::Event(_) if events.len() == most => return Err(TooLong { most }),
                 Record::Event(event) => events.push(event),

@@ -76,7 +76,7 @@ pub fn verify<S: Source>(reader: &mut Reader<S>, strict: bool) -> Report {
     let mut checker = Checker::new(reader.header(), reader.place(), strict);
     while let Some(record) = reader.next() {
         match record {
-            Ok(record) => checker.look(&record, reader.place()),
+            Ok(record) => checker.check_record(&record, reader.place()),
             Err(error) => checker.fail(error),
         }
     }
@@ -154,7 +154,7 @@ impl Checker {
     }
 
     /// Checks the next record, which is at `place`.
-    pub fn look(&mut self, record: &Record, place: Place) {
+    pub fn check_record(&mut self, record: &Record, place: Place) {
         (self.record, self.place) = (self.record + 1, place);
         if self.end.is_some() {
             return self.ensure(false, "after_end", "there is a record after the end record");
@@ -212,7 +212,7 @@ impl Checker {
             let text = format!("event {seq}: unknown worker {worker}");
             self.ensure_strict(worker < self.workers, "decision_worker", text);
         }
-        if let Some(Err(breach)) = self.laws.as_mut().map(|laws| laws.look(event)) {
+        if let Some(Err(breach)) = self.laws.as_mut().map(|laws| laws.check_event(event)) {
             self.ensure(false, breach.code, format!("event {event}: {breach}"));
             self.laws = None;
         }

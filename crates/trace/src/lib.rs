@@ -58,7 +58,7 @@ pub use error::{Error, ErrorKind, Place};
 pub use input::{Sink, Source};
 pub use kinds::{EXHAUSTIBLE, kind_code, kind_of_fields};
 pub use limits::Limits;
-pub use monitor::{Mismatch, Monitor, Parted};
+pub use monitor::{Mismatch, Monitor, MonitorError};
 pub use reader::Reader;
 pub use record::{Choice, Class, End, Header, HostEvent, Label, Mark, Record, VERSION, Value};
 pub use scheduler::{MANDATORY, SCHEDULER_KINDS, SchedulerKind};

@@ -27,7 +27,7 @@ use core::fmt;
 /// let bytes = writer.finish()?;
 ///
 /// let mut monitor = Monitor::new(Reader::open(&bytes[..])?);
-/// let Err(Parted::Mismatch(mismatch)) = monitor.see(&event(EventKind::StaleWake {})) else {
+/// let Err(Parted::Mismatch(mismatch)) = monitor.check_event(&event(EventKind::StaleWake {})) else {
 ///     panic!("they differ")
 /// };
 /// assert_eq!(mismatch.recorded, Some(recorded));
@@ -66,7 +66,7 @@ impl<S: Source> Monitor<S> {
     ///
     /// # Errors
     /// The trace has another event here, or cannot be read up to this event.
-    pub fn see(&mut self, event: &Event) -> Result<(), Parted> {
+    pub fn check_event(&mut self, event: &Event) -> Result<(), MonitorError> {
         let recorded = self.next()?;
         if let Some((recorded, _)) = recorded
             && event.seq < recorded.seq
@@ -76,7 +76,7 @@ impl<S: Source> Monitor<S> {
             return Ok(());
         }
         if recorded.is_none_or(|(recorded, _)| recorded != *event) {
-            return Err(self.part(recorded, Some(*event)));
+            return Err(self.mismatch(recorded, Some(*event)));
         }
         self.next = None;
         event.absorb(&mut self.digest);
@@ -89,10 +89,10 @@ impl<S: Source> Monitor<S> {
     ///
     /// # Errors
     /// The trace has more events or another digest, or cannot be read to its end.
-    pub fn finish(mut self, digest: u64) -> Result<u64, Parted> {
+    pub fn finish(mut self, digest: u64) -> Result<u64, MonitorError> {
         let recorded = self.next()?;
         if recorded.is_some() {
-            return Err(self.part(recorded, None));
+            return Err(self.mismatch(recorded, None));
         }
         match self.end {
             Some(end) if end.digest != digest => {
@@ -105,11 +105,11 @@ impl<S: Source> Monitor<S> {
         }
     }
 
-    fn next(&mut self) -> Result<Option<(Event, Place)>, Parted> {
+    fn next(&mut self) -> Result<Option<(Event, Place)>, MonitorError> {
         while self.next.is_none() {
             match self.reader.next() {
                 None => break,
-                Some(Err(error)) => return Err(Parted::Unread(error)),
+                Some(Err(error)) => return Err(MonitorError::Unread(error)),
                 Some(Ok(Record::Event(event))) => self.next = Some((event, self.reader.place())),
                 Some(Ok(Record::End(end))) => self.end = Some(end),
                 Some(Ok(_)) => {}
@@ -118,7 +118,7 @@ impl<S: Source> Monitor<S> {
         Ok(self.next)
     }
 
-    fn part(&self, recorded: Option<(Event, Place)>, got: Option<Event>) -> Parted {
+    fn mismatch(&self, recorded: Option<(Event, Place)>, got: Option<Event>) -> MonitorError {
         let place = recorded.map_or(self.reader.place(), |(_, place)| place);
         let recorded = recorded.map(|(event, _)| event);
         let with = |event: Option<Event>| {
@@ -179,35 +179,35 @@ impl Coded for Mismatch {
 
 /// The reason why the comparison with a recording ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parted {
+pub enum MonitorError {
     /// The run and the recording differ.
     Mismatch(Box<Mismatch>),
     /// The trace cannot be read any further.
     Unread(Error),
 }
 
-impl From<Mismatch> for Parted {
-    fn from(mismatch: Mismatch) -> Parted {
-        Parted::Mismatch(Box::new(mismatch))
+impl From<Mismatch> for MonitorError {
+    fn from(mismatch: Mismatch) -> MonitorError {
+        MonitorError::Mismatch(Box::new(mismatch))
     }
 }
 
-impl fmt::Display for Parted {
+impl fmt::Display for MonitorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Parted::Mismatch(mismatch) => mismatch.fmt(f),
-            Parted::Unread(error) => error.fmt(f),
+            MonitorError::Mismatch(mismatch) => mismatch.fmt(f),
+            MonitorError::Unread(error) => error.fmt(f),
         }
     }
 }
 
-impl core::error::Error for Parted {}
+impl core::error::Error for MonitorError {}
 
-impl Coded for Parted {
+impl Coded for MonitorError {
     fn status(&self) -> Status {
         match self {
-            Parted::Mismatch(mismatch) => mismatch.status(),
-            Parted::Unread(error) => error.status(),
+            MonitorError::Mismatch(mismatch) => mismatch.status(),
+            MonitorError::Unread(error) => error.status(),
         }
     }
 }

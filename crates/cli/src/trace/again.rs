@@ -8,7 +8,7 @@ use crate::run::scenario;
 use asx_conformance::{Host, Replayed, Scenario, expressible, run_against};
 use asx_kernel::journal::Event;
 use asx_kernel::status::{Coded, Status};
-use asx_trace::{Header, Mismatch, Monitor, Parted, Reader};
+use asx_trace::{Header, Mismatch, Monitor, MonitorError, Reader};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -74,8 +74,8 @@ fn run_again(path: &Path, named: Option<&str>) -> Result<Compared, Unusable> {
     let name = host.name();
     let result = match run_against(&mut *host, &scenario, seed, Monitor::new(reader)) {
         Ok(replayed) => Ok(replayed),
-        Err(Parted::Mismatch(mismatch)) => Err(mismatch),
-        Err(Parted::Unread(error)) => return Err(unread(error)),
+        Err(MonitorError::Mismatch(mismatch)) => Err(mismatch),
+        Err(MonitorError::Unread(error)) => return Err(unread(error)),
     };
     Ok(Compared { id: scenario.id.clone(), host: name, seed: header.seed, result })
 }

@@ -6,24 +6,25 @@
 //!    |                                          |                           |
 //!    +--> level 3 --> level 2 --> level 1 --> level 0 --> run --------------+
 //! ```
-//! Four levels of 256 lists; a slot of level 0 spans a tick of 1 ms, one of level n 256^n ticks. A
-//! timer goes to the finest level whose range covers its distance. When time enters a slot its list
-//! is spread over the finer levels; what belongs to the current tick or earlier is added to the
-//! *run*, in order of (deadline, insertion sequence), from which collect takes what is due. So the
-//! order does not depend on the way a timer came, and deadlines keep their nanoseconds.
+//! There are four levels of 256 lists. A slot of level 0 spans a tick of 1 ms, a slot of level n
+//! spans 256^n ticks. A timer goes to the finest level with a range that covers its distance. When
+//! time enters a slot, its list is distributed over the finer levels. Timers of the current tick or
+//! earlier are added to the *run*, in order of (deadline, insertion sequence), from which collect
+//! takes those that are due. The firing order therefore does not depend on a timer's path through
+//! the levels, and deadlines have nanosecond precision.
 //!
 //! A slot of level n holds the timers of exactly one unit of 256^n ticks, among the 256 units after
-//! the current one; every timer on the wheel is therefore later than every timer in the run, and
-//! what is added to the run is later than what is in it. The heap has the timers that did not
-//! belong on the wheel when they came: of the current tick or earlier (*late*), or far away. The
-//! far ones move to the wheel when they are first in the heap and in range.
+//! the current one. Every timer on the wheel is therefore later than every timer in the run, and
+//! timers are added to the end of the run. The heap has the timers that did not belong on the
+//! wheel when they were registered: those of the current tick or earlier (*late*), and distant
+//! ones. A distant timer moves to the wheel when it is first in the heap and in range.
 //!
-//! With many timers the cost of everything is that of cache misses. So there is one entry per timer
-//! and nothing else to touch at random: a slot is a sequence of references to entries, register
-//! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be passed
-//! over by whoever comes by. Run and heap keep dead nodes in the same way, but never first. The
-//! dead are counted, and when there are twice as many as entries all references are made anew, in
-//! the order of the entries.
+//! With many timers, cache misses dominate the cost of every operation. So there is one entry per
+//! timer and no other random access: a slot is a sequence of references to entries, register
+//! appends one, and cancel frees the entry and leaves its reference behind, *dead*, to be skipped
+//! by later traversals. Run and heap keep dead nodes in the same way, but never as their first
+//! node. Dead references are counted. When there are twice as many as entries, all references are
+//! rebuilt in the order of the entries.
 //!
 //! The data structure: Varghese, Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987.
 
@@ -47,12 +48,12 @@ pub(crate) use types::Updated;
 pub use types::{Coalesce, Expired, Placement, RegisterError, TimerHandle, WheelConfig};
 
 const LEVELS: usize = 4;
-/// Nanoseconds of a slot of level 0.
+/// The nanoseconds of a slot of level 0.
 const TICK: u64 = 1_000_000;
-/// Nanoseconds all levels span.
+/// The nanoseconds spanned by all levels.
 const RANGE: u64 = TICK << (8 * LEVELS);
 
-/// A set of timers carrying tokens.
+/// A set of timers with tokens.
 ///
 /// ```
 /// use asx_kernel::{time::Time, wheel::{Wheel, WheelConfig}};
@@ -69,24 +70,25 @@ const RANGE: u64 = TICK << (8 * LEVELS);
 #[derive(Debug)]
 pub struct Wheel<T> {
     now: u64,
-    /// `now` in ticks.
+    /// The current time in ticks.
     tick: u64,
-    /// Timers up to here are near, in run or heap: of the current tick or of the group let go.
+    /// Timers up to this deadline are in run or heap: those of the current tick or of the open
+    /// group.
     near_end: u64,
-    /// Distances from here on go to the heap.
+    /// Timers at this distance or more go to the heap.
     horizon: u64,
-    /// Distances beyond this are refused.
+    /// Timers beyond this distance are refused.
     max_distance: u64,
     next_generation: u64,
-    /// Everything up to here is due, because a group was let go early; 0: no such group.
+    /// Timers up to this deadline are due because their group fires early; 0 if there is no group.
     group_end: u64,
-    /// References and nodes of cancelled timers that are still in slots, run and heap.
+    /// The number of references and nodes of cancelled timers in slots, run and heap.
     dead: usize,
-    /// The next generation when there were none.
+    /// The next generation at the time of the last rebuild.
     renewed: u64,
     slab: Slab<T>,
     run: Vec<Node>,
-    /// How many of the run have been taken.
+    /// The number of nodes of the run that have been taken.
     taken: usize,
     heap: Queue,
     levels: Levels,
@@ -116,7 +118,7 @@ impl<T> Wheel<T> {
 }
 
 impl<T> Wheel<T> {
-    /// A wheel without timers whose current time is `now`.
+    /// Creates a wheel without timers at the time `now`.
     pub fn new(mut config: WheelConfig, now: Time) -> Self {
         config.limit = config.limit.min(MAX_ENTRIES);
         let mut wheel = Wheel::begun(config, now.as_nanos());
@@ -124,14 +126,14 @@ impl<T> Wheel<T> {
         wheel
     }
 
-    /// Adds a timer. A deadline that has passed is accepted and due at once.
+    /// Adds a timer. A deadline in the past is accepted and due immediately.
     #[inline]
     pub fn register(&mut self, deadline: Time, token: T) -> Result<TimerHandle, RegisterError<T>> {
         let token = self.admit(deadline, self.len(), token)?;
         Ok(self.insert(deadline.as_nanos(), token))
     }
 
-    /// Removes a timer: its token the first time, nothing for a handle that is stale or unknown.
+    /// Removes a timer and returns its token, or `None` if the handle is stale or unknown.
     #[inline]
     pub fn cancel(&mut self, handle: TimerHandle) -> Option<T> {
         let (token, deadline) = self.slab.remove(self.find(handle)?)?;
@@ -144,8 +146,8 @@ impl<T> Wheel<T> {
         Some(token)
     }
 
-    /// Removes every timer whose token `is_over` accepts, and returns them in (deadline, insertion)
-    /// order.
+    /// Removes every timer with a token that `is_over` accepts, and returns them in (deadline,
+    /// insertion) order.
     pub fn cancel_if(&mut self, mut is_over: impl FnMut(&T) -> bool) -> Vec<Expired<T>> {
         let mut found = Vec::new();
         for (at, body) in (0..).zip(&self.slab.bodies) {
@@ -163,8 +165,8 @@ impl<T> Wheel<T> {
         cancelled
     }
 
-    /// Replaces a timer: registers the new one and cancels the old one, whose token comes back if
-    /// it was live. When the new one is refused the old one stays. Needs no room when `old` lives.
+    /// Replaces a timer: registers the new one and cancels the old one. Returns the old token if it
+    /// was live. If the new timer is refused the old one remains. Needs no room if `old` is live.
     pub fn update(&mut self, old: TimerHandle, deadline: Time, token: T) -> Updated<T> {
         let others = self.len() - usize::from(self.find(old).is_some());
         let token = self.admit(deadline, others, token)?;
@@ -172,22 +174,22 @@ impl<T> Wheel<T> {
         Ok((self.insert(deadline.as_nanos(), token), was))
     }
 
-    /// A live timer's deadline and token.
+    /// Returns a live timer's deadline and token.
     pub fn get(&self, handle: TimerHandle) -> Option<(Time, &T)> {
         let body = self.slab.get(self.find(handle)?)?;
         Some((Time::from_nanos(body.deadline), body.token.as_ref()?))
     }
 
-    /// The live timers, with their deadlines, in no order.
+    /// Iterates over the live timers with their deadlines, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Time, &T)> {
         let bodies = self.slab.bodies.iter();
         bodies.filter_map(|body| Some((Time::from_nanos(body.deadline), body.token.as_ref()?)))
     }
 
-    /// The deadline of the earliest live timer, to the nanosecond.
+    /// Returns the deadline of the earliest live timer, to the nanosecond.
     ///
-    /// Looks at one slot of each level. A slot whose earliest timer was cancelled is searched; the
-    /// next [`advance`](Wheel::advance) remembers what such a search finds.
+    /// Examines one slot of each level. A slot is searched if its earliest timer was cancelled; the
+    /// next [`advance`](Wheel::advance) caches the result of such a search.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.is_empty() {
             return None;
@@ -203,7 +205,7 @@ impl<T> Wheel<T> {
         Some(Time::from_nanos(best))
     }
 
-    /// Moves the current time on. An earlier `now` counts as the current time.
+    /// Advances the current time. An earlier `now` changes nothing.
     pub fn advance(&mut self, now: Time) {
         let from = self.tick;
         self.now = self.now.max(now.as_nanos());
@@ -217,8 +219,8 @@ impl<T> Wheel<T> {
         self.learn();
     }
 
-    /// Advances to `now` and appends up to `max` due timers in (deadline, insertion) order; how
-    /// many. The rest stay due and come first next time.
+    /// Advances to `now`, appends up to `max` due timers in (deadline, insertion) order, and
+    /// returns their number. The others remain due and come first in the next call.
     pub fn collect(&mut self, now: Time, max: usize, out: &mut Vec<Expired<T>>) -> usize {
         self.advance(now);
         self.form_group();
@@ -244,8 +246,8 @@ impl<T> Wheel<T> {
         out.len() - before
     }
 
-    /// Makes room for this many more timers' entries, and for all to be due or far away at once;
-    /// the slots grow by themselves. Nothing has changed when it fails.
+    /// Reserves room for the entries of `more` timers, even if all become due or distant at once.
+    /// The slots grow on demand. Changes nothing on failure.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let more = more.min(self.config.limit.saturating_sub(self.len()));
         let most = self.refs() + more;
@@ -255,21 +257,21 @@ impl<T> Wheel<T> {
     }
 
     getters! {
-        /// References to timers, living and cancelled, in slots, run and heap: what a turn of the
-        /// wheel may have to move.
+        /// The number of references to live and cancelled timers in slots, run and heap, which
+        /// bounds the work of advancing.
         refs(&self) -> usize = self.len() + self.dead;
         /// The current time.
         now(&self) -> Time = Time::from_nanos(self.now);
-        /// How many timers live.
+        /// The number of live timers.
         len(&self) -> usize = self.slab.bodies.len() - self.slab.free.len();
-        /// Whether no timer lives.
+        /// Whether there are no live timers.
         is_empty(&self) -> bool = self.len() == 0;
-        /// How many entries are held, live or kept for reuse: never more than have lived at once,
-        /// and none when no timer lives.
+        /// The number of entries, live or kept for reuse: at most the largest number of timers that
+        /// were live at once, and 0 if no timer is live.
         storage(&self) -> usize = self.slab.bodies.len();
     }
 
-    /// Where a live timer waits. For tests and tools: it may walk a slot's list.
+    /// Returns the place of a live timer, for tests and tools: it may traverse a slot's list.
     pub fn level_of(&self, handle: TimerHandle) -> Option<Placement> {
         let at = self.find(handle)?;
         let deadline = self.slab.bodies[at as usize].deadline;
@@ -303,24 +305,24 @@ impl<T> Wheel<T> {
         self.config.first_id.wrapping_add(u64::from(at))
     }
 
-    /// The entry of a live handle.
+    /// Returns the entry of a live handle.
     fn find(&self, handle: TimerHandle) -> Option<u32> {
         let at = u32::try_from(handle.id.wrapping_sub(self.config.first_id)).ok()?;
         (self.slab.get(at)?.generation == handle.generation).then_some(at)
     }
 
-    /// Timers up to here are due.
+    /// Returns the latest deadline that is due.
     fn due(&self) -> u64 {
         self.now.max(self.group_end)
     }
 }
 
-/// Which span of a level an instant lies in.
+/// Returns the unit of a level in which an instant lies.
 const fn unit(nanos: u64, level: usize) -> u64 {
     (nanos / TICK) >> (8 * level)
 }
 
-/// The place of the slot for a unit of a level.
+/// Returns the index of the slot for a unit of a level.
 const fn place(level: usize, unit: u64) -> usize {
     level * SLOTS as usize + (unit % SLOTS) as usize
 }

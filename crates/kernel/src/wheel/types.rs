@@ -8,13 +8,13 @@ use crate::time::{Time, nanos};
 settings! {
     /// The limits of a timer structure.
     pub struct WheelConfig {
-        /// Timers at least this far away wait in the overflow heap (24 h).
+        /// Timers at least this far away go to the overflow heap (24 h).
         max_wheel_duration: Duration = Duration::from_hours(24),
         /// Timers further away than this are refused (7 d).
         max_timer_duration: Duration = Duration::from_hours(7 * 24),
-        /// How many timers may live at once (no limit but memory).
+        /// The maximal number of live timers (no limit but memory).
         limit: usize = usize::MAX,
-        /// Whether timers that are nearly due fire together (off).
+        /// Whether nearly due timers fire together (off).
         coalesce: Option<Coalesce> = None,
         /// The id of slot 0; ids wrap after `u64::MAX` (0).
         first_id: u64 = 0,
@@ -25,20 +25,20 @@ settings! {
 
 /// Fires timers early so that they fire together.
 ///
-/// Let B be the least multiple of `window` not before now. If at least `min_group_size` live timers
-/// have a deadline not after B they all become due, in the usual order. A group that was let go
-/// stays due until its last timer is collected or cancelled; a timer registered meanwhile with a
-/// deadline not after B joins it.
+/// Let B be the least multiple of `window` that is not before now. If at least `min_group_size`
+/// live timers have a deadline not after B, all of them become due, in the usual order. Such a
+/// group remains due until its last timer is collected or cancelled. A timer that is registered
+/// meanwhile with a deadline not after B joins it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coalesce {
-    /// The grid on which groups form; zero means no grouping.
+    /// The interval at which groups form; zero means no grouping.
     pub window: Duration,
-    /// The fewest timers that make a group.
+    /// The minimal number of timers in a group.
     pub min_group_size: usize,
 }
 
 impl Coalesce {
-    /// B, as above. Past the end of time every deadline is before B.
+    /// Returns B, as above. Past the end of time every deadline is before B.
     pub(crate) fn boundary(&self, now: Time) -> Time {
         let now = now.as_nanos();
         let window = nanos(self.window);
@@ -49,38 +49,38 @@ impl Coalesce {
     }
 }
 
-/// Names one registration.
+/// Identifies one registration of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerHandle {
-    /// The slot; reused, but never while its timer lives.
+    /// The slot, which is reused but not while its timer is live.
     pub id: u64,
-    /// Which registration.
+    /// The generation, which identifies the registration.
     pub generation: u64,
 }
 
-/// A timer that is due, taken out of the structure.
+/// A due timer that was removed from the structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expired<T> {
-    /// Its handle, stale by now.
+    /// Its handle, which is stale now.
     pub handle: TimerHandle,
-    /// The deadline it was registered with.
+    /// The deadline with which it was registered.
     pub deadline: Time,
-    /// What was registered.
+    /// The token with which it was registered.
     pub token: T,
 }
 
 refusals! {
-    /// Why a registration was refused. The token comes back; nothing has changed.
+    /// The reason why a registration was refused, with the token. Nothing has changed.
     pub enum RegisterError {
         /// The deadline is more than `max_timer_duration` away.
         DurationExceeded => Status::TimerDurationExceeded,
-        /// As many timers live as the limit allows.
+        /// The limit of live timers is reached.
         Exhausted => Status::ResourceExhausted,
     }
 }
 
 impl<T> RegisterError<T> {
-    /// Refuses a timer that is too far away, or else one too many.
+    /// Refuses a timer that is too far away, or one beyond the limit.
     #[inline]
     pub(crate) fn unless(in_range: bool, room: bool, token: T) -> Result<T, RegisterError<T>> {
         match (in_range, room) {
@@ -91,13 +91,13 @@ impl<T> RegisterError<T> {
     }
 }
 
-/// The handle of the new timer and the token of the one it replaces, if that was live.
+/// The handle of the new timer, and the token of the replaced one if that was live.
 pub(crate) type Updated<T> = Result<(TimerHandle, Option<T>), RegisterError<T>>;
 
-/// Where a live timer waits.
+/// The place of a live timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Due: the next collect takes it.
+    /// Due: the next collect returns it.
     Ready,
     /// On a level of the wheel, 0 (finest) to 3.
     Level(u8),
@@ -112,7 +112,7 @@ mod tests {
     use std::format;
 
     #[test]
-    fn refusals_are_coded_and_hand_the_token_back() {
+    fn refusals_have_a_code_and_return_the_token() {
         let far: RegisterError<u8> = RegisterError::DurationExceeded(3);
         let many: RegisterError<u8> = RegisterError::Exhausted(4);
         assert_eq!(far.status(), Status::TimerDurationExceeded);

@@ -35,7 +35,7 @@ impl Refinement {
         self.track_permit(id, event)?;
         let seen = self.channels.entry(id).or_default();
         ensure(seen.region == region, "channel_region", "the channel belongs to another region")?;
-        seen.look(event)?;
+        seen.apply(event)?;
         let Some(task) = event.subject.task else { return Ok(()) };
         let seen = self.tasks.get(&task);
         let seen = seen.ok_or_else(|| breach("unknown_task", "unknown task"))?;
@@ -79,7 +79,7 @@ impl Refinement {
 }
 
 impl ChannelSeen {
-    fn look(&mut self, event: &Event) -> CheckResult {
+    fn apply(&mut self, event: &Event) -> CheckResult {
         match event.kind {
             EventKind::SendReserved { .. } => {
                 self.is_open("channel_reserve", "a permit is reserved, but the channel is closed")?;

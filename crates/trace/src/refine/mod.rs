@@ -97,13 +97,13 @@ impl Refinement {
                 return Ok(());
             }
             self.seen = self.seen.saturating_add(1);
-            self.look(event).map_err(|wrong| format!("{event}: {wrong}"))?;
+            self.check_event(event).map_err(|wrong| format!("{event}: {wrong}"))?;
         }
         Ok(())
     }
 
     /// Checks the next event. After a breach the state may be wrong.
-    pub fn look(&mut self, event: &Event) -> Result<(), Breach> {
+    pub fn check_event(&mut self, event: &Event) -> Result<(), Breach> {
         let time = event.time.as_nanos();
         ensure(time >= self.time, "time_back", "time goes back")?;
         self.time = time;

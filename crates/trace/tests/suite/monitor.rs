@@ -5,7 +5,7 @@ use crate::common;
 use asx_kernel::digest::Digest;
 use asx_kernel::journal::{Event, EventKind};
 use asx_kernel::status::{Coded, Status};
-use asx_trace::{Codec, End, ErrorKind, Mismatch, Monitor, Parted, Place, Reader, Record};
+use asx_trace::{Codec, End, ErrorKind, Mismatch, Monitor, MonitorError, Place, Reader, Record};
 use common::{example_run, header, records, write};
 
 fn digest(events: &[Event]) -> u64 {
@@ -16,17 +16,17 @@ fn digest(events: &[Event]) -> u64 {
 
 /// Compares a run of these events with a trace. Returns the number of compared events and
 /// decisions.
-fn compare(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), Parted> {
-    let mut monitor = Monitor::new(Reader::open(bytes).map_err(Parted::Unread)?);
-    run.iter().try_for_each(|event| monitor.see(event))?;
+fn compare(bytes: &[u8], run: &[Event], total: u64) -> Result<(u64, u64), MonitorError> {
+    let mut monitor = Monitor::new(Reader::open(bytes).map_err(MonitorError::Unread)?);
+    run.iter().try_for_each(|event| monitor.check_event(event))?;
     let compared = monitor.compared();
     assert_eq!(monitor.finish(total)?, total);
     Ok(compared)
 }
 
-fn mismatch(held: Result<(u64, u64), Parted>) -> Mismatch {
+fn mismatch(held: Result<(u64, u64), MonitorError>) -> Mismatch {
     match held {
-        Err(Parted::Mismatch(mismatch)) => *mismatch,
+        Err(MonitorError::Mismatch(mismatch)) => *mismatch,
         other => panic!("{other:?}"),
     }
 }
@@ -94,13 +94,15 @@ fn a_damaged_trace_is_reported_with_its_line() {
     let text = String::from_utf8(write(Codec::Json, &header(), &records())).unwrap();
     let mut lines: Vec<_> = text.lines().collect();
     lines[20] = "{\"record\":\"event\",";
-    let Err(Parted::Unread(error)) = compare(lines.join("\n").as_bytes(), &run, 0) else {
+    let Err(MonitorError::Unread(error)) = compare(lines.join("\n").as_bytes(), &run, 0) else {
         panic!("the damaged line was read")
     };
     assert!(matches!(error.place, Place::Line { line: 21, .. }), "{error}");
     assert_eq!(error.status(), Status::TraceMalformed);
     let cut: String = text.lines().take(10).map(|line| format!("{line}\n")).collect();
-    let Err(Parted::Unread(error)) = compare(cut.as_bytes(), &run, 0) else { panic!("no error") };
+    let Err(MonitorError::Unread(error)) = compare(cut.as_bytes(), &run, 0) else {
+        panic!("no error")
+    };
     assert_eq!(
         (error.kind.clone(), error.status()),
         (ErrorKind::Truncated, Status::TraceTruncated)

@@ -13,7 +13,7 @@ fn judge(kinds: &[EventKind]) -> Result<(), &'static str> {
     for (seq, kind) in (0..).zip(kinds) {
         let event =
             Event { seq, time: Time::from_nanos(seq), subject: Subject::default(), kind: *kind };
-        laws.look(&event).map_err(|breach| breach.code)?;
+        laws.check_event(&event).map_err(|breach| breach.code)?;
     }
     laws.finish().map_err(|breach| breach.code)
 }
