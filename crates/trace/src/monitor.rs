@@ -18,7 +18,7 @@ use core::fmt;
 ///
 /// ```
 /// use asx_kernel::{journal::{Event, EventKind, Subject}, time::Time};
-/// use asx_trace::{Codec, End, Header, Monitor, Parted, Reader, Writer};
+/// use asx_trace::{Codec, End, Header, Monitor, MonitorError, Reader, Writer};
 ///
 /// let event = |kind| Event { seq: 0, time: Time::ZERO, subject: Subject::default(), kind };
 /// let recorded = event(EventKind::SoftStop {});
@@ -27,7 +27,8 @@ use core::fmt;
 /// let bytes = writer.finish()?;
 ///
 /// let mut monitor = Monitor::new(Reader::open(&bytes[..])?);
-/// let Err(Parted::Mismatch(mismatch)) = monitor.check_event(&event(EventKind::StaleWake {})) else {
+/// let actual = event(EventKind::StaleWake {});
+/// let Err(MonitorError::Mismatch(mismatch)) = monitor.check_event(&actual) else {
 ///     panic!("they differ")
 /// };
 /// assert_eq!(mismatch.recorded, Some(recorded));
