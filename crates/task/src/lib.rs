@@ -35,6 +35,7 @@ mod force;
 mod handle;
 pub mod holders;
 pub mod hosted;
+mod inline_map;
 mod local;
 mod locals;
 #[cfg(all(test, loom))]

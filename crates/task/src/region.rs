@@ -13,7 +13,6 @@ mod described;
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod discard;
 pub(crate) mod grace;
-mod inline_map;
 pub(crate) mod origin;
 #[cfg(not(target_family = "wasm"))]
 mod overdue;
@@ -53,6 +52,7 @@ use crate::core::timers::TimeDenied;
 use crate::core::{Core, Health};
 use crate::error::TOO_FAR;
 use crate::footprint::{Leave, Object};
+use crate::inline_map::InlineMap;
 use crate::locals::Locals;
 use crate::prim::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(any(loom, target_family = "wasm")))]
@@ -64,7 +64,6 @@ use crate::raw::{Header, Requested, Runnable, Span, TaskRef};
 use crate::spinlock::SpinLock;
 use completion_buffer::CompletionBuffer;
 use grace::{Grace, Graces};
-pub(crate) use inline_map::InlineMap;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use overdue::Cleaning;
 use parent::Parent;
@@ -176,6 +175,13 @@ unsafe impl Send for Inner {}
 
 /// Makes the task of a finalizer, in the region that finalizes.
 pub(crate) type Finalizer = Box<dyn FnOnce(&Arc<Region>) -> Option<Runnable> + Send>;
+
+impl Core {
+    /// Creates a region without a parent.
+    pub fn root(self: &Arc<Core>) -> Arc<Region> {
+        Region::root(self.clone())
+    }
+}
 
 impl Region {
     pub(crate) fn root(core: Arc<Core>) -> Arc<Region> {
@@ -737,7 +743,7 @@ unsafe fn request(
     let first = effect == TaskEffect::Requested;
     #[cfg(not(any(loom, target_family = "wasm")))]
     if first && header.word.load().activity() == Activity::Running {
-        header.core().watch_running(header);
+        header.core().watch_running(header, header.region());
     }
     if moved {
         let lane = if first { header.own_lane() } else { Lane::Cancel };

@@ -15,7 +15,7 @@ use asx_kernel::wheel::TimerHandle;
 use pin_project_lite::pin_project;
 
 use crate::Cx;
-use crate::core::Alarm;
+use crate::core::alarm::Alarm;
 use crate::core::timer_token::TimerToken;
 use crate::dump::Dump;
 use crate::error::SpawnError;

@@ -247,7 +247,7 @@ impl Graph {
     }
 
     /// Everything that a name uses, directly or not; itself if it is in a cycle.
-    fn reached<'a>(&'a self, from: &'a String) -> BTreeSet<&'a String> {
+    pub(super) fn reached<'a>(&'a self, from: &'a String) -> BTreeSet<&'a String> {
         let mut reached = BTreeSet::new();
         let mut waiting = vec![from];
         while let Some(name) = waiting.pop() {

@@ -10,6 +10,7 @@ mod banned;
 mod examples;
 mod futures;
 mod imports;
+mod layers;
 mod layout;
 pub(crate) mod lines;
 mod links;
@@ -31,6 +32,7 @@ type Rule = fn(&Tree, &mut Findings);
 const RULES: &[Rule] = &[
     architecture::crates,
     architecture::cycles,
+    layers::layers,
     examples::facade,
     futures::outputs,
     layout::whitespace,

@@ -264,8 +264,7 @@ mod tests {
     use crate::Runnable;
     use crate::channel_record::ChannelRecord;
     use crate::core::Settings;
-    use crate::core::timer_token::TimerToken;
-    use crate::core::timers::Owner;
+    use crate::core::timer_token::{TimerOwner, TimerToken};
     use crate::region::{Policy, Region};
     use crate::test_util::Timeless;
     use asx_journal::Recording;
@@ -292,7 +291,7 @@ mod tests {
 
     /// One of each that may be refused.
     fn one_of_each(core: &Arc<Core>, root: &Arc<Region>) -> [Result<(), Status>; 5] {
-        let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
+        let armed = TimerToken::boxed(TimerOwner::Region(root.clone()), None);
         [
             core.room_for_task(Lane::Ready),
             root.open_child(Policy::CollectAll, Budget::INFINITE, None).map(drop),
@@ -338,7 +337,7 @@ mod tests {
         let core = core(Limits { memory: 256 + 64 + 512, ..Limits::default() }, 0);
         let root = core.root();
         let arm = |wait| {
-            let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
+            let armed = TimerToken::boxed(TimerOwner::Region(root.clone()), None);
             core.arm(Time::ZERO + Duration::from_millis(wait), armed)
         };
         let timer = arm(1).unwrap();
@@ -364,7 +363,7 @@ mod tests {
             let root = core.root();
             std::thread::scope(|s| {
                 s.spawn(|| root.oblige());
-                let armed = TimerToken::boxed(Owner::Region(root.clone()), None);
+                let armed = TimerToken::boxed(TimerOwner::Region(root.clone()), None);
                 let _ = core.arm(Time::from_millis(1), armed);
             });
             let [.., memory] = counts(&core);

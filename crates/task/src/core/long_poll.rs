@@ -23,7 +23,6 @@ use asx_kernel::time::Time;
 use super::latency::Unheeded;
 use crate::core::Core;
 use crate::raw::{Activity, Header, TaskRef};
-use crate::region::Region;
 
 /// No check is due.
 const NONE: u64 = u64::MAX;
@@ -56,8 +55,14 @@ struct List {
 struct Watched {
     task: u64,
     /// Weak: the entry does not keep the memory of a completed task.
-    region: Weak<Region>,
+    region: Weak<dyn LiveTasks>,
     since: Time,
+}
+
+/// A region whose tasks are found by their numbers.
+pub(crate) trait LiveTasks: Send + Sync {
+    /// The task with this number, if it has not ended.
+    fn live_task(&self, id: u64) -> Option<TaskRef>;
 }
 
 impl LongPolls {
@@ -92,10 +97,11 @@ impl LongPolls {
 impl Core {
     /// Adds a poll that begins, of a task that was cancelled and has not observed it.
     #[cold]
-    pub(crate) fn watch_poll(&self, task: &Header) {
+    pub(crate) fn watch_poll(&self, task: &Header, region: &Arc<impl LiveTasks + 'static>) {
         let Some(limit) = self.long_polls.limit else { return };
         let since = self.host.now();
-        let entry = Watched { task: task.id(), region: Arc::downgrade(task.region()), since };
+        let region: Weak<dyn LiveTasks> = Arc::downgrade(region) as _;
+        let entry = Watched { task: task.id(), region, since };
         let is_first = {
             let mut list = self.long_polls.lock();
             match list.polls.iter_mut().find(|other| other.task == entry.task) {
@@ -111,10 +117,10 @@ impl Core {
 
     /// Adds the current poll of a task that was cancelled during it.
     #[cold]
-    pub(crate) fn watch_running(&self, task: &Header) {
+    pub(crate) fn watch_running(&self, task: &Header, region: &Arc<impl LiveTasks + 'static>) {
         // A blocking job may take any time.
         if !task.is_blocking() {
-            self.watch_poll(task);
+            self.watch_poll(task, region);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What all tasks of one runtime share, and the seam to its host.
 
+pub(crate) mod alarm;
 mod callbacks;
 pub(crate) mod coarse;
 mod journal;
@@ -20,7 +21,6 @@ use std::task::Waker;
 use std::time::Duration;
 
 use asx_journal::Recording;
-use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::ChainLimits;
 use asx_kernel::journal::EventKind;
 use asx_kernel::lanes::Lane;
@@ -28,13 +28,11 @@ use asx_kernel::rng::mix64;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::WheelConfig;
 
+use crate::inline_map::InlineMap;
 use crate::prim::{Mutex, lock_unseen};
-use crate::raw::audit::{End, Owner, Registry, Seal};
-use crate::raw::contain_panic::{self, PanicCounter};
-use crate::raw::limits::Limits as TaskLimits;
+use crate::raw::audit::{End, Registry, Seal};
+use crate::raw::contain_panic::PanicCounter;
 use crate::raw::{Runnable, TaskRef};
-use crate::region::grace::GraceAlarm;
-use crate::region::{InlineMap, Region};
 use coarse::Coarse;
 use latency::Latency;
 use limits::{Limits, Quota};
@@ -270,60 +268,6 @@ impl Default for Settings {
     }
 }
 
-/// What the runtime itself waits for.
-pub(crate) enum Alarm {
-    /// A task's deadline.
-    Deadline(TaskRef),
-    /// A step of a region's grace.
-    Grace(GraceAlarm),
-    /// Somebody is to look.
-    Wake(Waker),
-}
-
-impl Alarm {
-    fn ring(self) {
-        match self {
-            Alarm::Deadline(task) => task.region().exhausted(&task, Exhausted::Deadline),
-            Alarm::Grace(alarm) => alarm.ring(),
-            Alarm::Wake(waker) => contain_panic::wake(waker),
-        }
-    }
-
-    /// Whether it ends or reports work that takes too long, rather than cancelling it.
-    #[cfg(feature = "lab")]
-    pub(crate) fn enforces(&self) -> bool {
-        match self {
-            Alarm::Deadline(_) => false,
-            Alarm::Grace(alarm) => alarm.enforces(),
-            Alarm::Wake(_) => true,
-        }
-    }
-}
-
-/// Alarms for the deadlines of tasks.
-impl Core {
-    /// Cancels the task when its deadline comes.
-    pub(crate) fn watch_deadline(&self, limits: &TaskLimits, task: impl FnOnce() -> TaskRef) {
-        if let Some(deadline) = limits.deadline() {
-            let alarm = TimerToken::alarm(Alarm::Deadline(task().given_to(Owner::Alarm)));
-            limits.set_alarm(self.alarms.register(&*self.host, deadline, alarm).ok());
-        }
-    }
-
-    /// Lifts the limits of a task that has observed its cancel.
-    pub(crate) fn lift_limits(&self, limits: &TaskLimits) {
-        limits.lift();
-        self.forget_deadline(limits);
-    }
-
-    /// Cancels the alarm for a deadline that no longer counts.
-    pub(crate) fn forget_deadline(&self, limits: &TaskLimits) {
-        if let Some(alarm) = limits.take_alarm() {
-            drop(self.alarms.cancel(alarm));
-        }
-    }
-}
-
 /// The shared part of a runtime.
 pub struct Core {
     pub(crate) host: Arc<dyn Host>,
@@ -454,11 +398,6 @@ impl Core {
         self.host.here()
     }
 
-    /// A region without a parent.
-    pub fn root(self: &Arc<Core>) -> Arc<Region> {
-        Region::root(self.clone())
-    }
-
     /// Wakes the tasks whose timers are due, and cancels those whose time is up.
     ///
     /// Timers first, then deadlines, then what was told to stop; each in the order of its time,
@@ -478,23 +417,6 @@ impl Core {
         #[cfg(not(any(loom, target_family = "wasm")))]
         self.check_long_polls_with_timers(now);
         fired
-    }
-
-    fn ring_alarms(&self, now: Time) {
-        let (mut deadlines, mut rest) = (Vec::<(Time, TaskRef)>::new(), Vec::new());
-        self.alarms.fire(now, |expired| match expired.token.into_alarm() {
-            // They come by time, and tasks mostly in the order of their numbers.
-            Some(Alarm::Deadline(task)) => {
-                let key = (expired.deadline, task.id());
-                let at = deadlines.partition_point(|(time, task)| (*time, task.id()) <= key);
-                deadlines.insert(at, (expired.deadline, task));
-            }
-            other => rest.extend(other),
-        });
-        for (_, task) in deadlines {
-            task.region().exhausted(&task, Exhausted::Deadline);
-        }
-        rest.into_iter().for_each(Alarm::ring);
     }
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
@@ -654,10 +576,10 @@ impl Core {
         task.tell(EventKind::StaleWake {});
     }
 
-    /// A task used up its cleanup allowance, after so many polls.
-    pub(crate) fn overrun(&self, task: &TaskRef, polls: u64) {
-        // Where the time was over first, that was reported then.
-        if !task.region().is_reported(task.id()) {
+    /// Records that a task has used up its cleanup allowance after `polls` polls. `is_counted`:
+    /// its cleanup time was over before, and was reported then.
+    pub(crate) fn overrun(&self, task: &TaskRef, polls: u64, is_counted: bool) {
+        if !is_counted {
             self.count_overrun(task);
         }
         task.tell(EventKind::CleanupOverrun { polls });
@@ -733,9 +655,9 @@ mod tests {
         let core = &region.core;
         for n in 0..3 {
             let waker = || Waker::from(Arc::new(Bomb(blown.clone())));
-            let alarm = TimerToken::alarm(Alarm::Wake(waker()));
+            let alarm = TimerToken::alarm(alarm::Alarm::Wake(waker()));
             core.alarms.register(&*core.host, Time::from_nanos(n), alarm).unwrap();
-            let timer = TimerToken::boxed(crate::core::timers::Owner::Task(1), Some(waker()));
+            let timer = TimerToken::boxed(timer_token::TimerOwner::Task(1), Some(waker()));
             core.timers.register(&*core.host, Time::from_nanos(n), timer).unwrap();
         }
         drop(region);

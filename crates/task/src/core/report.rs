@@ -13,40 +13,20 @@ pub(super) use off::Reports;
 #[cfg(not(any(loom, target_family = "wasm")))]
 pub(super) use on::Reports;
 
-#[cfg(not(loom))]
-use crate::region::Region;
-#[cfg(not(loom))]
-use crate::region::origin::{Leak, LeakCause};
-
 /// The number of causes that are reported.
 #[cfg(not(loom))]
 const MOST_CAUSES: usize = 64;
-
-/// The report of a leaked obligation of this region.
-#[cfg(not(loom))]
-fn describe_leak(region: &Region, leak: &Leak) -> String {
-    match leak.cause {
-        LeakCause::Dropped => format!("{leak}, and it was dropped unresolved"),
-        LeakCause::Closed => {
-            let id = region.id;
-            let name = region.label.name.as_ref().map(|name| format!(" {name:?}"));
-            let name = name.unwrap_or_default();
-            format!("{leak}, and region r{id}{name} closed before it was committed or aborted")
-        }
-    }
-}
 
 #[cfg(not(any(loom, target_family = "wasm")))]
 mod on {
     use std::collections::{HashSet, VecDeque};
     use std::fmt;
+    use std::panic::Location;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::core::Core;
     use crate::core::latency::Unheeded;
     use crate::raw::Header;
-    use crate::region::Region;
-    use crate::region::origin::Leak;
 
     /// How many tasks that were ended by force are kept for who asks.
     const MOST_FORCED: usize = 16;
@@ -160,10 +140,13 @@ mod on {
             });
         }
 
-        /// An obligation of this region has leaked.
-        pub(crate) fn report_leak(&self, region: &Region, leak: &Leak) {
-            let cause = leak.origin.at.to_string();
-            self.report("leak", &cause, || super::describe_leak(region, leak));
+        /// Reports a leak of an obligation that was reserved at this place, once for each place.
+        pub(crate) fn report_leak(
+            &self,
+            reserved: &'static Location<'static>,
+            describe: impl FnOnce() -> String,
+        ) {
+            self.report("leak", &reserved.to_string(), describe);
         }
 
         /// Reports what is alive although the runtime was shut down: as an event of `tracing` if
@@ -243,37 +226,42 @@ mod on {
 
 #[cfg(any(loom, target_family = "wasm"))]
 mod off {
+    #[cfg(target_family = "wasm")]
+    use std::panic::Location;
+
     use crate::core::Core;
     #[cfg(not(target_family = "wasm"))]
     use crate::core::latency::Unheeded;
     use crate::raw::Header;
-    use crate::region::Region;
-    use crate::region::origin::Leak;
 
     /// The places of leaks that were reported on a page.
     #[cfg(target_family = "wasm")]
     #[derive(Default)]
     pub(in crate::core) struct Reports {
-        leaks: std::sync::Mutex<Vec<&'static std::panic::Location<'static>>>,
+        leaks: std::sync::Mutex<Vec<&'static Location<'static>>>,
     }
 
     #[cfg(target_family = "wasm")]
     impl Core {
-        /// An obligation of this region has leaked: reported once for each place.
-        pub(crate) fn report_leak(&self, region: &Region, leak: &Leak) {
+        /// Reports a leak of an obligation that was reserved at this place, once for each place.
+        pub(crate) fn report_leak(
+            &self,
+            reserved: &'static Location<'static>,
+            describe: impl FnOnce() -> String,
+        ) {
             if !self.host.has_reports() {
                 return;
             }
             let is_new = {
                 let mut leaks = self.reports.leaks.lock().unwrap_or_else(|e| e.into_inner());
-                let is_new = leaks.len() < super::MOST_CAUSES && !leaks.contains(&leak.origin.at);
+                let is_new = leaks.len() < super::MOST_CAUSES && !leaks.contains(&reserved);
                 if is_new {
-                    leaks.push(leak.origin.at);
+                    leaks.push(reserved);
                 }
                 is_new
             };
             if is_new {
-                self.host.report(&format!("asx: {}", super::describe_leak(region, leak)));
+                self.host.report(&format!("asx: {}", describe()));
             }
         }
     }
@@ -288,8 +276,6 @@ mod off {
         #[inline(always)] pub(in crate::core) fn report_unheeded(&self, _: &Header, _: &Unheeded) {}
         #[inline(always)] pub(in crate::core) fn report_lost_panic(&self) {}
         #[inline(always)] pub(crate) fn note_forced(&self, _: &Header) {}
-        #[cfg(loom)]
-        #[inline(always)] pub(crate) fn report_leak(&self, _: &Region, _: &Leak) {}
 
         /// Reports what is alive although the runtime was shut down: not here.
         #[inline(always)] pub fn report_not_quiescent(&self, _: &dyn std::fmt::Display) {}

@@ -8,12 +8,13 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr;
+use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use asx_kernel::wheel::TimerHandle;
 
-use crate::core::timers::Owner;
-use crate::core::{Alarm, Core};
+use crate::core::Core;
+use crate::core::alarm::Alarm;
 use crate::raw::{TaskRef, is_task_waker, task_of};
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
@@ -21,8 +22,27 @@ static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_b
 /// A timer of somebody's: whose it is, and who is woken.
 pub(crate) struct TimerToken(Waker);
 
+/// The owner of a timer.
+pub(crate) enum TimerOwner {
+    /// A task that waits; its number.
+    Task(u64),
+    /// A region.
+    Region(Arc<dyn TimerRegion>),
+    /// The runtime itself.
+    Alarm(Alarm),
+}
+
+/// A region as the owner of timers.
+pub(crate) trait TimerRegion: Send + Sync {
+    /// The number of the region.
+    fn id(&self) -> u64;
+
+    /// Removes a timer that has fired from the list of the region.
+    fn forget_timer(&self, timer: TimerHandle);
+}
+
 struct Boxed {
-    owner: Owner,
+    owner: TimerOwner,
     wakes: Option<Waker>,
 }
 
@@ -30,12 +50,12 @@ impl TimerToken {
     /// A task's own wait. Whose it is need only be known if it will be `recorded`.
     pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> TimerToken {
         if recorded && task_of(&waker) != Some(task.as_ptr()) {
-            return TimerToken::boxed(Owner::Task(task.id()), Some(waker));
+            return TimerToken::boxed(TimerOwner::Task(task.id()), Some(waker));
         }
         TimerToken(waker)
     }
 
-    pub(crate) fn boxed(owner: Owner, wakes: Option<Waker>) -> TimerToken {
+    pub(crate) fn boxed(owner: TimerOwner, wakes: Option<Waker>) -> TimerToken {
         let data = Box::into_raw(Box::new(Boxed { owner, wakes })).cast_const().cast();
         // SAFETY: rule 9; the functions of the vtable may be called on any thread.
         TimerToken(unsafe { Waker::from_raw(RawWaker::new(data, &BOXED)) })
@@ -64,26 +84,26 @@ impl TimerToken {
         }
         match self.as_boxed().map(|boxed| &boxed.owner) {
             None => (0, 0),
-            Some(Owner::Task(id)) => (id + 1, 0),
-            Some(Owner::Region(region)) => (0, region.id + 1),
-            Some(Owner::Alarm(_)) => (0, 0),
+            Some(TimerOwner::Task(id)) => (id + 1, 0),
+            Some(TimerOwner::Region(region)) => (0, region.id() + 1),
+            Some(TimerOwner::Alarm(_)) => (0, 0),
         }
     }
 
     /// Whether it is a region's timer, and no task's wait.
     pub(crate) fn is_of_region(&self) -> bool {
-        self.as_boxed().is_some_and(|boxed| matches!(boxed.owner, Owner::Region(_)))
+        self.as_boxed().is_some_and(|boxed| matches!(boxed.owner, TimerOwner::Region(_)))
     }
 
     /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
     pub(crate) fn alarm(alarm: Alarm) -> TimerToken {
-        TimerToken::boxed(Owner::Alarm(alarm), None)
+        TimerToken::boxed(TimerOwner::Alarm(alarm), None)
     }
 
     /// The alarm, if it is one.
     pub(crate) fn into_alarm(self) -> Option<Alarm> {
         match self.into_boxed().ok()?.owner {
-            Owner::Alarm(alarm) => Some(alarm),
+            TimerOwner::Alarm(alarm) => Some(alarm),
             _ => None,
         }
     }
@@ -92,7 +112,7 @@ impl TimerToken {
     #[cfg(feature = "lab")]
     pub(crate) fn enforces(&self) -> bool {
         self.as_boxed().is_some_and(|boxed| match &boxed.owner {
-            Owner::Alarm(alarm) => alarm.enforces(),
+            TimerOwner::Alarm(alarm) => alarm.enforces(),
             _ => false,
         })
     }
@@ -115,7 +135,7 @@ impl TimerToken {
         match self.into_boxed() {
             Err(waker) => core.wake(waker),
             Ok(mut boxed) => {
-                if let Owner::Region(region) = &boxed.owner {
+                if let TimerOwner::Region(region) = &boxed.owner {
                     region.forget_timer(handle);
                 }
                 if let Some(waker) = boxed.wakes.take() {

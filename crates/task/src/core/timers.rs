@@ -5,7 +5,6 @@ mod tests;
 
 #[cfg(not(target_family = "wasm"))]
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
@@ -16,9 +15,8 @@ use asx_kernel::time::{Time, nanos};
 use asx_kernel::wheel::{Expired, RegisterError, TimerHandle, Wheel, WheelConfig};
 
 use crate::core::timer_token::TimerToken;
-use crate::core::{Alarm, Core, Host};
+use crate::core::{Core, Host};
 use crate::raw::contain_panic;
-use crate::region::Region;
 use crate::spinlock::SpinLock;
 
 /// Timers fired under one lock.
@@ -44,16 +42,6 @@ pub enum TimeDenied {
 
 /// More than a wheel ever has timers.
 const GENERATIONS: u64 = 1 << 48;
-
-/// Whose timer it is.
-pub(crate) enum Owner {
-    /// A task's own wait.
-    Task(u64),
-    /// A region's timer.
-    Region(Arc<Region>),
-    /// The runtime's own.
-    Alarm(Alarm),
-}
 
 /// Timers that each carry a `T`.
 pub(crate) struct Timers<T> {

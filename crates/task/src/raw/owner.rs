@@ -19,6 +19,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use asx_journal::Dispatch;
+use asx_kernel::budget::Exhausted;
 use asx_kernel::journal::{EventKind, Subject};
 
 use super::audit::RegionRefOwner;
@@ -53,6 +54,9 @@ pub(crate) trait TaskOwner {
 
     /// A task was woken that has ended.
     fn stale_wake(&self, task: &TaskRef);
+
+    /// Cancels a task that has used up a part of its budget.
+    fn exhausted(&self, task: &TaskRef, what: Exhausted);
 
     /// The time in steps of the coarse clock.
     fn coarse_time(&self) -> u32;

@@ -9,8 +9,9 @@ use asx_kernel::region::RegionState;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
+use crate::core::Core;
+use crate::core::alarm::{Alarm, Ring};
 use crate::core::timer_token::TimerToken;
-use crate::core::{Alarm, Core};
 use crate::prim::atomic::Ordering;
 use crate::raw::audit::Owner;
 use crate::raw::{Activity, FREE, Header, Runnable, Seized, TaskRef, Woken};
@@ -118,7 +119,7 @@ impl Graces {
 }
 
 /// An alarm of a region's grace.
-pub(crate) struct GraceAlarm {
+struct GraceAlarm {
     region: Weak<Region>,
     number: u64,
     step: Step,
@@ -137,14 +138,14 @@ enum Step {
     Look,
 }
 
-impl GraceAlarm {
+impl Ring for GraceAlarm {
     /// Whether it ends tasks by force, or checks whether their cleanup takes too long.
     #[cfg(feature = "lab")]
-    pub(crate) fn enforces(&self) -> bool {
+    fn enforces(&self) -> bool {
         !matches!(self.step, Step::Cancel { .. })
     }
 
-    pub(crate) fn ring(self) {
+    fn ring(self: Box<Self>) {
         let Some(region) = self.region.upgrade() else { return };
         if !region.lock().graces.take(self.number) {
             return;
@@ -299,7 +300,7 @@ impl Region {
     /// Arms the alarm of this number, which is noted already.
     fn arm_grace(self: &Arc<Self>, when: Time, number: u64, step: Step) {
         let alarm = GraceAlarm { region: Arc::downgrade(self), number, step };
-        let alarm = TimerToken::alarm(Alarm::Grace(alarm));
+        let alarm = TimerToken::alarm(Alarm::Call(Box::new(alarm)));
         let Ok(alarm) = self.core.alarms.register(&*self.core.host, when, alarm) else { return };
         let mut inner = self.lock();
         // If it is gone it has rung by now, was replaced, or the region has closed.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+#[cfg(not(loom))]
+use super::Region;
 use crate::dump::ObligationInfo;
 use crate::raw::poll_context;
 
@@ -67,6 +69,22 @@ pub(crate) struct Leak {
     pub(crate) origin: Origin,
     #[cfg_attr(loom, allow(dead_code, reason = "the models report nothing"))]
     pub(crate) cause: LeakCause,
+}
+
+impl Leak {
+    /// The report of the leak, in this region.
+    #[cfg(not(loom))]
+    pub(super) fn describe_in(&self, region: &Region) -> String {
+        match self.cause {
+            LeakCause::Dropped => format!("{self}, and it was dropped unresolved"),
+            LeakCause::Closed => {
+                let id = region.id;
+                let name = region.label.name.as_ref().map(|name| format!(" {name:?}"));
+                let name = name.unwrap_or_default();
+                format!("{self}, and region r{id}{name} closed before it was committed or aborted")
+            }
+        }
+    }
 }
 
 impl fmt::Display for Leak {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use asx_journal::Dispatch;
+use asx_kernel::budget::Exhausted;
 use asx_kernel::cancel::Kind;
 use asx_kernel::journal::{EventKind, Subject};
 
@@ -55,6 +56,10 @@ impl TaskOwner for OwnerRef {
 
     fn stale_wake(&self, task: &TaskRef) {
         self.region().core.stale_wake(task);
+    }
+
+    fn exhausted(&self, task: &TaskRef, what: Exhausted) {
+        self.region().exhausted(task, what);
     }
 
     #[inline]

@@ -73,7 +73,7 @@ impl PollContext {
                     if begun.state() == TaskState::CancelRequested {
                         self.is_asked.set(true);
                         #[cfg(not(loom))]
-                        self.task().region().core.watch_poll(self.task());
+                        self.task().core().watch_poll(self.task(), self.task().region());
                     }
                 }
                 return true;
@@ -326,7 +326,8 @@ thread_local! {
 /// Records that a task is ended by force, if it is and nobody has.
 pub(crate) fn note_overrun(task: &TaskRef) {
     if let Some(polls) = OVERRUN.take() {
-        task.core().overrun(task, polls);
+        let is_counted = task.region().is_reported(task.id());
+        task.core().overrun(task, polls, is_counted);
     }
 }
 

@@ -39,8 +39,8 @@ mod kept {
     use asx_kernel::outcome::Severity;
     use asx_kernel::region::{RegionState, RegionWord};
 
-    use super::super::inline_map::InlineMap;
     use super::super::{Graces, Inner, Region, Span, Stamp};
+    use crate::inline_map::InlineMap;
     use crate::locals::Locals;
     use crate::region::region_ref;
 

@@ -19,14 +19,13 @@ use asx_kernel::status::Status;
 use asx_kernel::time::Time;
 use asx_kernel::wheel::TimerHandle;
 
-use crate::Cx;
-use crate::core::timer_token::TimerToken;
-use crate::core::timers::Owner;
+use crate::core::timer_token::{TimerOwner, TimerRegion, TimerToken};
 use crate::dump::ObligationInfo;
-use crate::error::{AdmissionError, ObligationError};
+use crate::error::ObligationError;
+use crate::inline_map::InlineMap;
 use crate::raw::poll_context;
 use crate::region::origin::{Leak, LeakCause, Origin};
-use crate::region::{InlineMap, Inner, Region};
+use crate::region::{Inner, Region};
 use crate::wait_list;
 
 /// What one region holds.
@@ -236,7 +235,20 @@ impl Region {
         for leak in &leaks {
             let Leak { id, origin, .. } = leak;
             self.span.leaked(*id, origin.task, origin.name.as_deref(), origin.at);
-            self.core.report_leak(self, leak);
+            #[cfg(not(loom))]
+            self.core.report_leak(origin.at, || leak.describe_in(self));
+        }
+    }
+}
+
+impl TimerRegion for Region {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn forget_timer(&self, handle: TimerHandle) {
+        if let Some(resources) = &mut self.lock().resources {
+            resources.timers.retain(|timer| *timer != handle);
         }
     }
 }
@@ -289,7 +301,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(TimerOwner::Region(self.clone()), wakes);
         let handle = self.core.arm(deadline, armed)?;
         self.keep_timer(handle)
     }
@@ -303,7 +315,7 @@ impl Region {
         wakes: Option<Waker>,
     ) -> Result<TimerHandle, Status> {
         self.lock().admit(timer_operation())?;
-        let armed = TimerToken::boxed(Owner::Region(self.clone()), wakes);
+        let armed = TimerToken::boxed(TimerOwner::Region(self.clone()), wakes);
         let handle = match self.core.timers.look(old, |_| ()).is_some() {
             true => self.core.rearm(old, deadline, armed)?,
             false => self.core.arm(deadline, armed)?,
@@ -324,13 +336,6 @@ impl Region {
         let at = timers.partition_point(|timer| timer.generation < handle.generation);
         timers.insert(at, handle);
         Ok(handle)
-    }
-
-    /// A timer of this region is over.
-    pub(crate) fn forget_timer(&self, handle: TimerHandle) {
-        if let Some(resources) = &mut self.lock().resources {
-            resources.timers.retain(|timer| *timer != handle);
-        }
     }
 
     /// A channel of this region is gone.
@@ -452,13 +457,5 @@ impl Obligation {
 impl std::fmt::Debug for Obligation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Obligation({})", self.id())
-    }
-}
-
-impl Cx {
-    /// Makes a promise that the innermost scope around the caller keeps account of.
-    #[track_caller]
-    pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
-        Obligation::of(self.region(), Location::caller()).map_err(AdmissionError::new)
     }
 }

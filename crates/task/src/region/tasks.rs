@@ -12,6 +12,8 @@ use asx_kernel::status::Status;
 use super::tree::Tree;
 use super::{Inner, Region};
 use crate::core::Core;
+#[cfg(not(any(loom, target_family = "wasm")))]
+use crate::core::long_poll::LiveTasks;
 use crate::footprint::Leave;
 use crate::raw::audit::Owner;
 use crate::raw::{Header, TaskRef};
@@ -88,21 +90,6 @@ impl Region {
         if pinned {
             region.core.host.pinned(task.pin, false);
         }
-    }
-
-    /// A task of this region by its number, if it has not ended.
-    #[cfg(not(any(loom, target_family = "wasm")))]
-    pub(crate) fn live_task(&self, id: u64) -> Option<TaskRef> {
-        let inner = self.lock();
-        let mut found = None;
-        inner.each_task(|task| {
-            // SAFETY: the region keeps its tasks alive, and its lock is held.
-            if unsafe { task.as_ref() }.id() == id {
-                // SAFETY: as above.
-                found = Some(unsafe { TaskRef::borrowed(task, Owner::Call) });
-            }
-        });
-        found
     }
 
     /// Takes a task that has ended off the list, and those in the completion buffer; the region
@@ -194,6 +181,22 @@ impl Region {
         };
         // Not under the lock.
         drop(gone);
+    }
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
+impl LiveTasks for Region {
+    fn live_task(&self, id: u64) -> Option<TaskRef> {
+        let inner = self.lock();
+        let mut found = None;
+        inner.each_task(|task| {
+            // SAFETY: the region keeps its tasks alive, and its lock is held.
+            if unsafe { task.as_ref() }.id() == id {
+                // SAFETY: as above.
+                found = Some(unsafe { TaskRef::borrowed(task, Owner::Call) });
+            }
+        });
+        found
     }
 }
 

@@ -12,6 +12,7 @@ use asx_kernel::ids::TaskId;
 use asx_kernel::time::Time;
 
 use crate::core::Core;
+use crate::error::AdmissionError;
 use crate::footprint::{self, Object, Part};
 use crate::holders::Holder;
 use crate::raw::TaskRef;
@@ -22,6 +23,7 @@ use crate::raw::limits::Limits;
 use crate::raw::outcome::Cancelled;
 use crate::raw::poll_context;
 use crate::region::Region;
+use crate::region::resources::Obligation;
 use crate::runtime::cancel_view::{CancelView, Check};
 use crate::runtime::node;
 use crate::wait::Wait;
@@ -226,6 +228,16 @@ impl Cx {
     #[cfg(not(target_family = "wasm"))]
     pub fn net(&self) -> Option<&dyn crate::net::Net> {
         self.core().host.net()
+    }
+
+    /// Reserves an obligation of the innermost scope around the caller.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`AdmissionError`] if the scope admits no obligation.
+    #[track_caller]
+    pub fn obligation(&self) -> Result<Obligation, AdmissionError> {
+        Obligation::of(self.region(), Location::caller()).map_err(AdmissionError::new)
     }
 
     /// Lets everything that is already runnable go first.
