@@ -14,6 +14,7 @@ mod layers;
 mod layout;
 pub(crate) mod lines;
 mod links;
+mod mentions;
 mod modules;
 mod names;
 mod shape;
@@ -38,6 +39,7 @@ const RULES: &[Rule] = &[
     layout::whitespace,
     layout::machine_paths,
     links::check,
+    mentions::check,
     shape::functions,
     shape::columns,
     banned::leftovers,
