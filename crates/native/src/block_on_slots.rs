@@ -1,4 +1,4 @@
-//! The places for threads in `block_on`: that of worker 0, and the seats of guests.
+//! Slots for threads in `block_on`: worker 0, and the slots of guests.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -10,8 +10,8 @@ use crate::prim::atomic::Ordering::{Acquire, Release};
 use crate::shared::Shared;
 use crate::worker::Worker;
 
-/// Where a thread that comes is put.
-pub(crate) enum Place {
+/// The role of a thread that calls `block_on`.
+pub(crate) enum Role {
     Worker(Box<Worker>),
     /// The number of a guest.
     Guest(u16),
@@ -20,78 +20,78 @@ pub(crate) enum Place {
 pub(crate) struct BlockOnSlots {
     shared: Arc<Shared>,
     state: Mutex<State>,
-    /// Whether `state.first` is there, to look at without the lock.
-    free: AtomicBool,
-    /// A place has become free, for those who found none.
+    /// Whether `state.worker` is present, for reading without the lock.
+    has_worker: AtomicBool,
+    /// Notified when a slot becomes vacant.
     freed: Condvar,
 }
 
 struct State {
-    /// Worker 0, while no thread is that.
-    first: Option<Box<Worker>>,
-    /// Seats made so far.
-    made: usize,
-    /// Those of them that nobody sits on.
-    empty: Vec<u16>,
-    /// Guests that are parked, or about to be.
+    /// Worker 0, while it is vacant.
+    worker: Option<Box<Worker>>,
+    /// The number of slots created so far.
+    created: usize,
+    /// The slots created so far that are vacant.
+    vacant: Vec<u16>,
+    /// Guests that are parked or about to park.
     idle: Vec<u16>,
 }
 
 impl BlockOnSlots {
-    pub(crate) fn new(shared: Arc<Shared>, first: Option<Box<Worker>>) -> BlockOnSlots {
-        let free = AtomicBool::new(first.is_some());
-        let state = State { first, made: 0, empty: Vec::new(), idle: Vec::new() };
-        BlockOnSlots { shared, state: Mutex::new(state), free, freed: Condvar::new() }
+    pub(crate) fn new(shared: Arc<Shared>, worker: Option<Box<Worker>>) -> BlockOnSlots {
+        let has_worker = AtomicBool::new(worker.is_some());
+        let state = State { worker, created: 0, vacant: Vec::new(), idle: Vec::new() };
+        BlockOnSlots { shared, state: Mutex::new(state), has_worker, freed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A place for the calling thread: worker 0 if none is there, else a seat. Waits for one when
-    /// all are taken.
-    pub(crate) fn take(&self) -> Place {
+    /// Reserves worker 0 for the calling thread if that is vacant, otherwise a guest's slot. Waits
+    /// while all slots are taken.
+    pub(crate) fn take(&self) -> Role {
         let mut state = self.lock();
         loop {
-            if let Some(worker) = self.take_first(&mut state) {
-                return Place::Worker(worker);
+            if let Some(worker) = self.take_vacant_worker(&mut state) {
+                return Role::Worker(worker);
             }
-            if let Some(seat) = state.empty.pop().or_else(|| self.make(&mut state)) {
-                return Place::Guest(seat);
+            if let Some(slot) = state.vacant.pop().or_else(|| self.create_slot(&mut state)) {
+                return Role::Guest(slot);
             }
             state = self.freed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
     }
 
-    /// Worker 0, if no thread is that.
-    pub(crate) fn take_free(&self) -> Option<Box<Worker>> {
-        if !self.free.load(Acquire) {
+    /// Takes worker 0 if it is vacant.
+    pub(crate) fn take_worker(&self) -> Option<Box<Worker>> {
+        if !self.has_worker.load(Acquire) {
             return None;
         }
-        self.take_first(&mut self.lock())
+        self.take_vacant_worker(&mut self.lock())
     }
 
-    fn take_first(&self, state: &mut State) -> Option<Box<Worker>> {
-        self.free.store(false, Release);
-        state.first.take()
+    fn take_vacant_worker(&self, state: &mut State) -> Option<Box<Worker>> {
+        self.has_worker.store(false, Release);
+        state.worker.take()
     }
 
-    fn make(&self, state: &mut State) -> Option<u16> {
-        let seat = self.shared.seats.get(state.made)?;
-        let seat = seat.get_or_init(Box::<BlockOnSlot>::default);
+    fn create_slot(&self, state: &mut State) -> Option<u16> {
+        let slot = self.shared.guest_slots.get(state.created)?;
+        let slot = slot.get_or_init(Box::<BlockOnSlot>::default);
         if self.shared.rules.tie_break == TieBreak::TaskKey {
-            seat.lanes.order_by_task();
+            slot.lanes.order_by_task();
         }
-        state.made += 1;
-        debug_assert!(state.made <= GUESTS);
-        u16::try_from(self.shared.remotes.len() + state.made - 1).ok()
+        state.created += 1;
+        debug_assert!(state.created <= GUESTS);
+        u16::try_from(self.shared.remotes.len() + state.created - 1).ok()
     }
 
-    /// Has a guest wait by `park`, unless the place of worker 0 is free.
+    /// Parks a guest by `park`, unless worker 0 is vacant.
     pub(crate) fn wait<R>(&self, guest: u16, park: impl FnOnce() -> R) {
         {
             let mut state = self.lock();
-            if state.first.is_some() {
+            if state.worker.is_some() {
                 return;
             }
             state.idle.push(guest);
@@ -100,19 +100,20 @@ impl BlockOnSlots {
         self.lock().idle.retain(|other| *other != guest);
     }
 
-    /// A thread leaves its places.
-    pub(crate) fn give(&self, worker: Option<Box<Worker>>, seat: Option<u16>) {
+    /// Releases worker 0 and the slot of a thread that leaves `block_on`.
+    pub(crate) fn release(&self, worker: Option<Box<Worker>>, slot: Option<u16>) {
         let mut state = self.lock();
         if let Some(worker) = worker {
-            state.first = Some(worker);
-            self.free.store(true, Release);
+            state.worker = Some(worker);
+            self.has_worker.store(true, Release);
         }
-        state.empty.extend(seat);
-        // One that was woken for the place may leave without having taken it: so whoever leaves.
-        let woken = if state.first.is_some() { state.idle.pop() } else { None };
+        state.vacant.extend(slot);
+        // A guest that was woken for worker 0 may leave without having taken it. Each thread that
+        // leaves therefore wakes another guest.
+        let woken = if state.worker.is_some() { state.idle.pop() } else { None };
         drop(state);
-        if let Some(seat) = woken.and_then(|guest| self.shared.seat(guest)) {
-            seat.parker.unpark();
+        if let Some(slot) = woken.and_then(|guest| self.shared.guest_slot(guest)) {
+            slot.parker.unpark();
         }
         self.freed.notify_one();
     }

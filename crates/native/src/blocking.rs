@@ -1,11 +1,11 @@
 //! Threads for jobs that block.
 //!
-//! A job goes to a thread that waits for one; if none does, to a new thread; if there are as many
-//! as may be, it queues. A thread that has waited for long in vain ends. A thread never ends
-//! while something is queued, so that a queue always has somebody to serve it.
+//! A job goes to a waiting thread. If there is none, a new thread is started; at the limit of
+//! threads the job is queued. A thread that waited for a while without a job ends. No thread ends
+//! while a job is queued, so that a queued job always has a thread.
 //!
-//! At the end of the runtime no task lives, hence no job: what is left in the queue are entries of
-//! jobs that were cancelled, which have nothing to run.
+//! When the runtime is dropped no task is alive, hence no job. The queue may still have entries of
+//! cancelled jobs, which have nothing to run.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -19,9 +19,9 @@ use crate::owner::Owner;
 /// How long a thread without a job is kept.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// What a thread runs.
+/// A job for the pool.
 pub(crate) trait Job: Send + 'static {
-    /// Runs it; never panics.
+    /// Runs the job; must not panic.
     fn run(self);
 }
 
@@ -32,13 +32,13 @@ impl Job for Runnable {
 }
 
 pub(crate) struct Pool<J = Runnable> {
-    /// How many threads there may be.
+    /// The largest number of threads.
     most: usize,
     /// The name of the runtime's threads.
     pub(crate) name: String,
     keep: Duration,
     state: Mutex<State<J>>,
-    /// There is a job for a waiting thread, or the end has come.
+    /// There is a job for a waiting thread, or the pool was closed.
     changed: Condvar,
     /// The runtime that owns the threads.
     pub(crate) owner: Arc<Owner>,
@@ -46,10 +46,10 @@ pub(crate) struct Pool<J = Runnable> {
 
 struct State<J> {
     queue: VecDeque<J>,
-    /// Threads that wait for a job, those included that were just notified.
+    /// The number of threads that wait for a job, including notified ones that have not run yet.
     waiting: usize,
     threads: HashMap<u64, JoinHandle<()>>,
-    /// Threads ever started.
+    /// The number of threads ever started.
     started: u64,
     closed: bool,
 }
@@ -81,13 +81,13 @@ impl<J: Job> Pool<J> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Has the job run; gives it back if there is no thread and none can be started.
+    /// Has a thread run the job; returns it if there is no thread and none can be started.
     pub(crate) fn run(self: &Arc<Self>, job: J) -> Result<(), J> {
         let mut state = self.lock();
         if state.closed {
             return Err(job);
         }
-        // Each queued job has a waiting thread before this one may have one.
+        // Each queued job reserves a waiting thread, so this one needs a further one.
         if state.queue.len() < state.waiting {
             state.queue.push_back(job);
             drop(state);
@@ -104,12 +104,12 @@ impl<J: Job> Pool<J> {
         Ok(())
     }
 
-    /// Starts a thread if the system has one to spare.
+    /// Starts a thread, unless the operating system refuses.
     fn start(self: &Arc<Self>, state: &mut State<J>) {
         let id = state.started;
         let pool = self.clone();
         let thread = thread::Builder::new().name(format!("{}-blocking-{id}", self.name));
-        // The new thread waits for the lock first, so that it is known before it can end.
+        // The new thread takes the lock first, so it is in `threads` before it can end.
         let serve = move || {
             pool.owner.adopt();
             pool.serve(id);

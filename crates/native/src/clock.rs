@@ -1,4 +1,4 @@
-//! Where the time comes from.
+//! The clock of a runtime.
 
 use asx_kernel::time::Time;
 
@@ -6,24 +6,24 @@ use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::{AcqRel, Acquire};
 
 pub(crate) enum Clock {
-    /// The machine, since then.
+    /// The machine's monotonic clock, relative to a start.
     Machine(Start),
-    /// Whoever steps the run.
+    /// A clock that only [`set`](Clock::set) advances.
     Manual(AtomicU64),
 }
 
 impl Clock {
-    /// The machine's, from now on.
+    /// Creates a clock that starts now.
     pub(crate) fn machine() -> Clock {
         Clock::Machine(Start::now())
     }
 
-    /// One that is [set](Clock::set).
+    /// Creates a clock at time 0 that only [`set`](Clock::set) advances.
     pub(crate) fn manual() -> Clock {
         Clock::Manual(AtomicU64::new(0))
     }
 
-    /// Whether time passes by itself.
+    /// Returns true if time passes by itself.
     pub(crate) fn passes(&self) -> bool {
         matches!(self, Clock::Machine(_))
     }
@@ -36,7 +36,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock; a time that has passed already changes nothing.
+    /// Advances a manual clock. An earlier time has no effect.
     pub(crate) fn set(&self, to: Time) {
         if let Clock::Manual(now) = self {
             now.fetch_max(to.as_nanos(), AcqRel);
@@ -46,13 +46,13 @@ impl Clock {
 
 pub(crate) use since::Start;
 
-/// The clock that `Instant` reads, without its arithmetic: that is a third of the time it takes to
-/// have nanoseconds, and timers ask often.
+/// The clock that `Instant` reads, without its arithmetic, which takes a third of the time of a
+/// read in nanoseconds. Timers read the clock often.
 #[cfg(target_os = "linux")]
 mod since {
     use rustix::time::{ClockId, clock_gettime};
 
-    /// A moment, in nanoseconds.
+    /// An instant, in nanoseconds.
     pub(crate) struct Start(u64);
 
     impl Start {
@@ -60,14 +60,14 @@ mod since {
             Start(read())
         }
 
-        /// How long ago it was.
+        /// Returns the time since this instant.
         #[inline]
         pub(super) fn nanos(&self) -> u64 {
             read().saturating_sub(self.0)
         }
     }
 
-    /// Since the machine began: more than it runs for.
+    /// Returns the nanoseconds since the machine was started.
     #[inline]
     fn read() -> u64 {
         let now = clock_gettime(ClockId::Monotonic);
@@ -80,7 +80,7 @@ mod since {
     use asx_kernel::time::nanos;
     use std::time::Instant;
 
-    /// A moment.
+    /// An instant.
     pub(crate) struct Start(Instant);
 
     impl Start {
@@ -88,7 +88,7 @@ mod since {
             Start(Instant::now())
         }
 
-        /// How long ago it was.
+        /// Returns the time since this instant.
         pub(super) fn nanos(&self) -> u64 {
             nanos(self.0.elapsed())
         }
@@ -102,7 +102,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn the_machines_clock_goes_as_instants_do() {
+    fn the_machine_clock_agrees_with_instant() {
         let outer = Instant::now();
         let clock = Clock::machine();
         let inner = Instant::now();

@@ -1,4 +1,4 @@
-//! Entries of real tasks, for tests of what holds them.
+//! Entries of real tasks, for tests of queues.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use asx_runtime::{Cancelled, Core, Cx, Host, Root, Runnable, Scope, Settings};
 
 use crate::prim::{Mutex, lock};
 
-/// Keeps what is scheduled.
+/// A host that keeps scheduled entries.
 #[derive(Default)]
-pub(crate) struct Keeps(pub(crate) Mutex<VecDeque<Runnable>>);
+pub(crate) struct EntryHost(pub(crate) Mutex<VecDeque<Runnable>>);
 
-impl Keeps {
-    /// What was scheduled since this was called last.
+impl EntryHost {
+    /// Returns the entries that were scheduled since the last call.
     pub(crate) fn take(&self) -> VecDeque<Runnable> {
         std::mem::take(&mut *lock(&self.0))
     }
 }
 
-// SAFETY: tests poll everything on the thread that made the tasks.
-unsafe impl Host for Keeps {
+// SAFETY: tests poll everything on the thread that created the tasks.
+unsafe impl Host for EntryHost {
     fn schedule(&self, entry: Runnable) {
         lock(&self.0).push_back(entry);
     }
@@ -41,10 +41,10 @@ unsafe impl Host for Keeps {
     }
 }
 
-/// Runs a program that spawns some tasks; `drive` gets what they schedule and is called until all
-/// is over.
-pub(crate) fn with(spawn: impl Fn(&Scope<Cancelled>), mut drive: impl FnMut(&Keeps)) {
-    let host = Arc::new(Keeps::default());
+/// Runs a program that spawns tasks. `drive` receives the host run_with scheduled entries, and is
+/// called until the program has completed.
+pub(crate) fn run_with(spawn: impl Fn(&Scope<Cancelled>), mut drive: impl FnMut(&EntryHost)) {
+    let host = Arc::new(EntryHost::default());
     let core = Core::new(host.clone(), Settings::default());
     let body = async |cx: Cx| {
         let all = cx.scope(async |s| {
@@ -58,12 +58,12 @@ pub(crate) fn with(spawn: impl Fn(&Scope<Cancelled>), mut drive: impl FnMut(&Kee
     ran.unwrap().unwrap();
 }
 
-/// Tasks that each yield a few times.
-pub(crate) fn with_tasks(tasks: usize, drive: impl FnMut(&Keeps)) {
-    with(|s| (0..tasks).for_each(|_| drop(s.spawn(yields))), drive);
+/// [`run_with`] tasks that each yield a few times.
+pub(crate) fn with_tasks(tasks: usize, drive: impl FnMut(&EntryHost)) {
+    run_with(|s| (0..tasks).for_each(|_| drop(s.spawn(yields))), drive);
 }
 
-/// A few polls.
+/// A task that yields three times.
 pub(crate) async fn yields(cx: Cx) -> Result<(), Cancelled> {
     for _ in 0..3 {
         cx.yield_now().await;

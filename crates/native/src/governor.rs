@@ -1,30 +1,32 @@
-//! Governors: what a worker is advised to do first.
+//! Governors: advice for workers that choose between lanes.
 
 use std::time::Duration;
 
 use asx_kernel::lanes::{Pending, Suggestion};
 
-/// What a governor is told when a worker decides.
+/// The state that a governor sees when a worker decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The lanes in which the worker sees work.
     pub pending: Pending,
-    /// How many entries wait in the cancel lane, as the worker sees it.
+    /// The number of entries that the worker sees in the cancel lane.
     pub cancel: usize,
-    /// How many entries wait in the timed lane, as the worker sees it.
+    /// The number of entries that the worker sees in the timed lane.
     pub timed: usize,
-    /// How long it is until the nearest deadline among those; zero if it has passed.
+    /// The time until the nearest deadline among those; zero if it has passed.
     pub nearest: Option<Duration>,
-    /// How many regions of the runtime were cancelled and are not closed yet.
+    /// The number of regions of the runtime that were cancelled and are not closed yet.
     pub closing: usize,
-    /// How many obligations are outstanding in those regions.
+    /// The number of obligations outstanding in those regions.
     pub obligations: usize,
 }
 
-/// Advises workers which lane to prefer. It is asked when there is a choice between lanes, and
-/// changes the order of dispatches, never what is legal.
+/// Advises workers which lane to prefer. The advice changes the order of dispatches within the
+/// limits of the scheduler, never what is legal.
 ///
-/// A [`Suggestion`] is a governor that always says the same; [`Adaptive`] looks at what there is.
+/// A user-defined governor is called before every dispatch, the default one only if several lanes
+/// have work. A [`Suggestion`] is a governor that always returns itself; [`Adaptive`] decides by
+/// the state.
 ///
 /// ```
 /// use asx::{Governor, Runtime, Suggestion, View};
@@ -42,7 +44,7 @@ pub struct View {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Governor: Send + Sync + 'static {
-    /// What to prefer now. A panic counts as no preference.
+    /// Returns the current preference. A panic counts as no preference.
     fn suggest(&self, view: View) -> Suggestion;
 }
 
@@ -52,14 +54,15 @@ impl Governor for Suggestion {
     }
 }
 
-/// The governor a runtime has unless another is set. Of these, the first that holds:
+/// The default governor of a runtime. The first of these conditions that holds decides:
 ///
-/// 1. a deadline is nearer than [`near`](Adaptive::near): deadlines first;
-/// 2. more than [`obligations`](Adaptive::obligations) are outstanding in closing regions: these
-///    get on with it, since others may wait for what they hold;
-/// 3. more than [`closing`](Adaptive::closing) regions close, or more than
-///    [`crowd`](Adaptive::crowd) tasks wait for their turn to stop: these get on with it;
-/// 4. no preference.
+/// 1. A deadline is nearer than [`near`](Adaptive::near): deadlines first.
+/// 2. More than [`obligations`](Adaptive::obligations) are outstanding in closing regions: cancelled
+///    tasks first for longer, since others may wait for the resources that they hold.
+/// 3. More than [`closing`](Adaptive::closing) regions are closing, or more than
+///    [`crowd`](Adaptive::crowd) cancelled tasks wait for a dispatch: cancelled tasks first for
+///    longer.
+/// 4. Otherwise there is no preference.
 ///
 /// ```
 /// use asx::{Adaptive, Runtime};
@@ -69,13 +72,14 @@ impl Governor for Suggestion {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Adaptive {
-    /// How near a deadline is to be met first; 10 ms.
+    /// Deadlines nearer than this are met first. The default is 10 ms.
     pub near: Duration,
-    /// Obligations outstanding in closing regions beyond which cancels go on for longer; 16.
+    /// Cancel streaks are longer with more outstanding obligations in closing regions than this.
+    /// The default is 16.
     pub obligations: usize,
-    /// Closing regions beyond which cancels go on for longer; 16.
+    /// Cancel streaks are longer with more closing regions than this. The default is 16.
     pub closing: usize,
-    /// Cancel entries beyond which cancels go on for longer; 32.
+    /// Cancel streaks are longer with more entries in the cancel lane than this. The default is 32.
     pub crowd: usize,
 }
 
@@ -108,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn near_deadlines_come_first() {
+    fn deadlines_that_are_near_have_precedence() {
         let at = |nearest| View { nearest: Some(nearest), cancel: 99, closing: 99, ..busy() };
         assert_eq!(suggest(at(Duration::ZERO)), Suggestion::MeetDeadlines);
         assert_eq!(suggest(at(Duration::from_nanos(9_999_999))), Suggestion::MeetDeadlines);
@@ -117,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn obligations_of_closing_regions_come_next() {
+    fn many_obligations_in_closing_regions_are_drained() {
         let with = |obligations| View { obligations, closing: 99, ..busy() };
         assert_eq!(suggest(with(16)), Suggestion::DrainRegions);
         assert_eq!(suggest(with(17)), Suggestion::DrainObligations);
     }
 
     #[test]
-    fn many_closing_regions_or_a_crowd_of_cancels_are_drained() {
+    fn many_closing_regions_or_cancel_entries_are_drained() {
         assert_eq!(suggest(View { closing: 16, ..busy() }), Suggestion::NoPreference);
         assert_eq!(suggest(View { closing: 17, ..busy() }), Suggestion::DrainRegions);
         assert_eq!(suggest(View { cancel: 32, ..busy() }), Suggestion::NoPreference);
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_is_a_governor_that_never_changes_its_mind() {
+    fn a_suggestion_as_governor_returns_itself() {
         for suggestion in Suggestion::ALL {
             assert_eq!(suggestion.suggest(busy()), suggestion);
         }

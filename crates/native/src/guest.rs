@@ -1,33 +1,35 @@
-//! Guests: threads in `block_on` that are no workers.
+//! Guests: threads in `block_on` that are not workers.
 //!
-//! With two workers or more each worker is a thread of the runtime's own, and all threads in
-//! `block_on` are guests. With one worker, the first of them is it:
+//! With two or more workers, each worker is a thread of the runtime, and all threads in `block_on`
+//! are guests. With one worker, the first thread in `block_on` becomes that worker:
 //!
 //! ```text
-//!              no worker 0                         it is over
-//!   block_on ---------------> worker 0 -------------------------> the place is free
+//!              no worker 0                      program completed
+//!   block_on ---------------> worker 0 -------------------------> worker 0 is vacant
 //!      |                         ^                                    |
-//!      | there is one            | takes the place                    | wakes an idle guest
+//!      | there is one            | becomes worker 0                   | wakes an idle guest
 //!      v                         |                                    v
-//!    guest: polls its own -------+----------------------------------- looks between any two polls
+//!    guest: polls its own -------+-------------------- checks between any two of its polls
 //! ```
 //!
-//! A guest polls what is pinned to it (its program's body, what was started there to stay there)
-//! and nothing else. What it makes runnable besides goes to the global lanes. With nothing to poll
-//! it parks, until something is sent to its [`BlockOnSlot`], the place of worker 0 gets free, or a
-//! timer is late.
+//! A guest polls only tasks that are pinned to it: the body of its program, and tasks that
+//! `spawn_local` started there. Other tasks that it makes runnable go to the global lanes. Without
+//! a task to poll it parks, until an entry is sent to its [`BlockOnSlot`], worker 0 becomes vacant,
+//! or a timer is late.
 //!
-//! It then takes the place, and keeps it until its program is over: what is not pinned needs a
-//! thread, and timers somebody who looks at them. As worker 0 it polls in turn what is pinned to
-//! its seat and what a worker polls.
+//! A guest that finds worker 0 vacant becomes that worker until its program has completed, since
+//! unpinned tasks need a thread and timers have to be checked. It then alternates between tasks
+//! pinned to its slot and those of the worker.
 //!
-//! # Why nothing waits for ever
-//! 1. *What is sent to a seat.* Who sends pushes, fences, then reads whether the guest is a worker;
-//!    who becomes one says so, fences, then looks at the seat. So a worker that parks has seen the
-//!    push, or is notified as one; and a guest's parker keeps the token.
-//! 2. *The free place.* It is given back under the lock under which guests are listed as idle. So a
-//!    guest that parks has seen that it is free, or is on the list, of which one is woken then; and
-//!    one that leaves instead wakes the next. Who is not idle looks before its next poll.
+//! # Why no guest waits forever
+//! 1. *Entries sent to a slot.* The sender pushes, fences, then reads whether the guest is a
+//!    worker. A guest that becomes a worker sets that flag, fences, then checks its slot. A worker
+//!    that parks has therefore seen the push, or is notified as a worker; and the parker of a guest
+//!    keeps the token.
+//! 2. *The vacant worker.* It is released under the lock that also guards the list of idle guests.
+//!    A guest that parks has therefore seen that it is vacant, or is on the list, from which one
+//!    guest is woken. A guest that leaves instead wakes the next. A guest that is not idle checks
+//!    before its next poll.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr;
@@ -48,124 +50,126 @@ use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
 use crate::shared::Shared;
 use crate::worker::{LATE, Worker};
 
-/// How many guests there can be at a time.
+/// The largest number of guests at a time.
 pub(crate) const GUESTS: usize = 256;
 
 thread_local! {
-    /// The runtime this thread is a guest of, and its number there. Only compared, never followed.
-    static HERE: Cell<(*const Shared, u16)> = const { Cell::new((ptr::null(), 0)) };
+    /// The runtime of which this thread is a guest, and its number. The pointer is only compared.
+    static CURRENT: Cell<(*const Shared, u16)> = const { Cell::new((ptr::null(), 0)) };
 }
 
-/// What others see of a guest.
+/// The part of a guest that other threads see.
 #[derive(Default)]
 pub(crate) struct BlockOnSlot {
-    /// What only this guest polls.
+    /// Entries that only this guest polls.
     pub(crate) lanes: SharedLanes,
     pub(crate) parker: Parker,
-    /// The guest is worker 0 too, and parks as that.
-    works: AtomicBool,
-    /// How many tasks live that must run here.
+    /// The guest is also worker 0, and parks as that.
+    is_worker: AtomicBool,
+    /// The number of live tasks pinned to this slot.
     pub(crate) pins: AtomicUsize,
     pub(crate) counters: Counters,
 }
 
 impl BlockOnSlot {
-    /// Something was sent here.
-    pub(crate) fn call(&self, idle: &Idle) {
+    /// Notifies the guest of an entry that was sent to it.
+    pub(crate) fn notify(&self, idle: &Idle) {
         fence(SeqCst);
-        match self.works.load(Relaxed) {
+        match self.is_worker.load(Relaxed) {
             true => idle.notify_worker(0),
             false => self.parker.unpark(),
         }
     }
 }
 
-/// One guest, on its thread.
+/// A guest on its thread.
 pub(crate) struct Guest<'a> {
     pub(crate) pin: u16,
-    seat: &'a BlockOnSlot,
+    slot: &'a BlockOnSlot,
     shared: &'a Arc<Shared>,
     core: &'a Core,
-    places: &'a BlockOnSlots,
+    slots: &'a BlockOnSlots,
     fairness: RefCell<Fairness>,
-    /// Worker 0, once this thread is that.
+    /// Worker 0, once this thread has become it.
     worker: OnceCell<Box<Worker>>,
-    _here: Here,
+    _current: CurrentGuard,
 }
 
-/// The thread is a guest for as long as this lives.
-struct Here;
+/// Makes the thread a guest until it is dropped.
+struct CurrentGuard;
 
-impl Here {
-    fn enter(shared: &Arc<Shared>, pin: u16) -> Here {
-        HERE.set((Arc::as_ptr(shared), pin));
-        Here
+impl CurrentGuard {
+    fn enter(shared: &Arc<Shared>, pin: u16) -> CurrentGuard {
+        CURRENT.set((Arc::as_ptr(shared), pin));
+        CurrentGuard
     }
 }
 
-impl Drop for Here {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
-        HERE.set((ptr::null(), 0));
+        CURRENT.set((ptr::null(), 0));
     }
 }
 
 impl<'a> Guest<'a> {
-    /// Takes a seat that was given to this thread.
-    pub(crate) fn sit(
+    /// Makes the calling thread the guest of a slot that was reserved for it. Returns `None` if
+    /// there is no such slot.
+    pub(crate) fn enter(
         pin: u16,
         shared: &'a Arc<Shared>,
         core: &'a Core,
-        places: &'a BlockOnSlots,
+        slots: &'a BlockOnSlots,
     ) -> Option<Guest<'a>> {
         let cancel_streak_limit = shared.rules.cancel_streak_limit;
         let fairness = RefCell::new(Fairness::new(FairnessConfig {
             cancel_streak_limit,
             ..FairnessConfig::default()
         }));
-        let seat = shared.seat(pin)?;
+        let slot = shared.guest_slot(pin)?;
         let worker = OnceCell::new();
-        let _here = Here::enter(shared, pin);
-        Some(Guest { pin, seat, shared, core, places, fairness, worker, _here })
+        let _current = CurrentGuard::enter(shared, pin);
+        Some(Guest { pin, slot, shared, core, slots, fairness, worker, _current })
     }
 
-    /// Whether this thread is a guest anywhere.
+    /// Returns true if this thread is a guest of any runtime.
     pub(crate) fn is_any() -> bool {
-        !HERE.get().0.is_null()
+        !CURRENT.get().0.is_null()
     }
 
-    /// Whether this thread is that guest.
+    /// Returns true if this thread is the guest with this number.
     pub(crate) fn is_here(shared: &Shared, pin: u16) -> bool {
-        HERE.get() == (ptr::from_ref(shared), pin)
+        CURRENT.get() == (ptr::from_ref(shared), pin)
     }
 
-    /// Which guest of this runtime the thread is.
+    /// Returns the number of the guest that this thread is in this runtime.
     pub(crate) fn here(shared: &Shared) -> Option<u16> {
-        let (runtime, pin) = HERE.get();
+        let (runtime, pin) = CURRENT.get();
         ptr::eq(runtime, shared).then_some(pin)
     }
 
-    /// Runs what is pinned to this thread, and what a worker runs once it is one, until `done`.
+    /// Runs tasks pinned to this thread, and those of worker 0 once it has become that, until
+    /// `done` returns true.
     pub(crate) fn run(&self, done: impl Fn() -> bool) {
         while !done() {
             if let Some(worker) = self.worker() {
-                worker.act(|| self.step());
-                // One turn, and further ones while there is nothing at the seat.
+                worker.enter(|| self.step());
+                // One turn, and further ones while the slot has no entries.
                 let turn = Cell::new(true);
-                worker.run(|| done() || (!turn.replace(false) && self.seat.lanes.total() > 0));
+                worker.run(|| done() || (!turn.replace(false) && self.slot.lanes.total() > 0));
             } else if !self.step() {
                 self.fairness.borrow_mut().parked();
-                self.seat.counters.parks.add(1);
+                self.slot.counters.parks.add(1);
                 let next = self.core.next_timer();
                 let now = self.shared.now();
                 let late = next.map(|next| next + LATE - now);
-                self.places.wait(self.pin, || self.seat.parker.park(late));
+                self.slots.wait(self.pin, || self.slot.parker.park(late));
                 self.fire_late_timers();
             }
         }
     }
 
-    /// Timers are the workers' to fire. When all of those are held up by polls that do not return,
-    /// a guest that has nothing else to do steps in.
+    /// Fires late timers. Timers are fired by workers; an idle guest does it only if they are all
+    /// inside long polls.
     fn fire_late_timers(&self) {
         let now = self.shared.now();
         if self.core.next_timer().is_some_and(|next| next + LATE <= now) {
@@ -173,26 +177,26 @@ impl<'a> Guest<'a> {
         }
     }
 
-    /// How many tasks live that must run on this thread.
+    /// Returns the number of live tasks pinned to this thread.
     pub(crate) fn pins(&self) -> usize {
-        self.seat.pins.load(Relaxed) + self.worker.get().map_or(0, |worker| worker.pins())
+        self.slot.pins.load(Relaxed) + self.worker.get().map_or(0, |worker| worker.pins())
     }
 
-    /// The worker this thread is, which it becomes if none is there.
+    /// Returns the worker that this thread is, after becoming worker 0 if that is vacant.
     fn worker(&self) -> Option<&Worker> {
         if self.worker.get().is_none() {
-            let worker = self.places.take_free()?;
+            let worker = self.slots.take_worker()?;
             self.shared.idle.join();
-            self.seat.works.store(true, Relaxed);
+            self.slot.is_worker.store(true, Relaxed);
             fence(SeqCst);
             return Some(self.worker.get_or_init(|| worker));
         }
         self.worker.get().map(|worker| &**worker)
     }
 
-    /// Polls one task that is pinned here, or drops a dead entry: false if there is none.
+    /// Polls one task pinned here, or drops a dead entry. Returns false if there is no entry.
     fn step(&self) -> bool {
-        let mut view = View { lanes: &self.seat.lanes, fairness: *self.fairness.borrow() };
+        let mut view = View { lanes: &self.slot.lanes, fairness: *self.fairness.borrow() };
         let suggest =
             |view: &View<'_>, pending| self.shared.suggestion(pending, view.lanes, self.core);
         let Some((chosen, entry)) = dispatch(&mut view, suggest) else { return false };
@@ -209,13 +213,13 @@ impl<'a> Guest<'a> {
         let recording = self.core.recording();
         let dispatch =
             recording.then(|| Dispatch::new(self.pin, lane, streak, limit).fallback(fallback));
-        // SAFETY: only what is pinned to this seat is in its lanes, and only the thread that sits
-        // there polls it, until nothing that is pinned to it lives.
+        // SAFETY: the lanes of this slot hold only entries that are pinned to it. Only the thread
+        // that entered it polls them, until no task that is pinned to it is alive.
         let begun = unsafe { entry.begin(RunContext::from_lane(lane).recorded(dispatch)) };
         let Some(begun) = begun else { return discard() };
-        self.seat.counters.dispatched(chosen, streak, view.fairness.base_limit());
+        self.slot.counters.dispatched(chosen, streak, view.fairness.base_limit());
         self.fairness.borrow_mut().dispatched(chosen);
-        self.seat.counters.polls.add(1);
+        self.slot.counters.polls.add(1);
         begun.run();
         if recording {
             self.core.rest();
@@ -223,19 +227,19 @@ impl<'a> Guest<'a> {
         true
     }
 
-    /// Gets up: the worker, if the thread was one. Whatever was pinned here has ended.
+    /// Leaves the slot; returns worker 0 if this thread was it. All tasks pinned here have ended.
     pub(crate) fn leave(self) -> Option<Box<Worker>> {
-        // What is left are entries of tasks that have ended: this drops them.
+        // Dead entries of completed tasks are left: this drops them.
         while self.step() {}
-        self.seat.works.store(false, Relaxed);
+        self.slot.is_worker.store(false, Relaxed);
         self.worker.into_inner()
     }
 }
 
-/// What a guest takes from: its seat, and nothing else.
+/// The queues of a guest: the lanes of its slot only.
 struct View<'a> {
     lanes: &'a SharedLanes,
-    /// A copy: nothing is borrowed while the governor is asked.
+    /// A copy: nothing may be borrowed while the governor runs.
     fairness: Fairness,
 }
 

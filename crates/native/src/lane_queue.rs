@@ -1,44 +1,45 @@
-//! What waits in lanes: the kernel's, and a line for what is plain.
+//! Entries waiting in lanes: the kernel's lanes, and a FIFO for ready entries at the default
+//! priority.
 //!
-//! Nearly all that is woken by timers or from outside is ready at the usual priority. Among
-//! themselves such entries go first in, first out, so that a line does for them; a lane has to find
-//! each one's place among all.
+//! Nearly all entries from timers or other threads are ready at the default priority. Among each
+//! other they are dispatched in FIFO order, so a `VecDeque` suffices. An insertion into a lane has
+//! to find the position among all entries.
 
 use std::collections::VecDeque;
 
 use asx_kernel::lanes::{Lane, Lanes, Place, Priority, Token};
 
-/// The usual place.
-pub(crate) const PLAIN: Place = Place::ready(Priority::DEFAULT);
+/// The place of ready entries at the default priority.
+pub(crate) const DEFAULT_PLACE: Place = Place::ready(Priority::DEFAULT);
 
-/// Whether an entry of the usual priority does not go before one at this place.
-pub(crate) fn leads(place: Place) -> bool {
+/// Returns true if an entry at this place is dispatched before or with those at the default place.
+pub(crate) fn precedes_default(place: Place) -> bool {
     place.lane() == Lane::Ready && place.priority() >= Priority::DEFAULT
 }
 
 pub(crate) struct LaneQueue<T> {
     lanes: Lanes<T>,
-    /// All entries at the usual place, if they stand in line; none of them is pinned.
-    line: Option<VecDeque<T>>,
-    /// Where the entry that was added first is sought next: in the lanes, or in line.
-    line_next: bool,
-    /// Equal entries are ordered by their words, not by insertion.
+    /// All entries at the default place, if the FIFO is enabled; none of them is pinned.
+    fifo: Option<VecDeque<T>>,
+    /// Whether the oldest entry is taken from the FIFO next, rather than from the lanes.
+    fifo_next: bool,
+    /// Equal entries are ordered by their words instead of by insertion.
     by_word: bool,
 }
 
 impl<T> Default for LaneQueue<T> {
     fn default() -> Self {
-        LaneQueue { lanes: Lanes::default(), line: None, line_next: false, by_word: false }
+        LaneQueue { lanes: Lanes::default(), fifo: None, fifo_next: false, by_word: false }
     }
 }
 
 impl<T> LaneQueue<T> {
-    /// Plain entries stand in line. None will be pinned.
-    pub(crate) fn in_line() -> LaneQueue<T> {
-        LaneQueue { line: Some(VecDeque::new()), ..LaneQueue::default() }
+    /// Creates a queue with a FIFO for the default place. No entry may be pinned.
+    pub(crate) fn with_fifo() -> LaneQueue<T> {
+        LaneQueue { fifo: Some(VecDeque::new()), ..LaneQueue::default() }
     }
 
-    /// What does not stand in line.
+    /// Returns the lanes without the FIFO.
     pub(crate) fn lanes(&self) -> &Lanes<T> {
         &self.lanes
     }
@@ -47,58 +48,57 @@ impl<T> LaneQueue<T> {
         &mut self.lanes
     }
 
-    /// Orders equal entries by their words from now on. Nothing waits yet.
+    /// Orders equal entries by their words from now on. The queue must be empty.
     pub(crate) fn order_by_word(&mut self) {
-        (self.line, self.by_word) = (None, true);
+        (self.fifo, self.by_word) = (None, true);
     }
 
     pub(crate) fn push(&mut self, place: Place, entry: T, pinned: bool)
     where
         T: Token,
     {
-        match &mut self.line {
-            Some(line) if place == PLAIN => line.push_back(entry),
+        match &mut self.fifo {
+            Some(fifo) if place == DEFAULT_PLACE => fifo.push_back(entry),
             _ if self.by_word => drop(self.lanes.push_by_word(place, entry, pinned)),
             _ => drop(self.lanes.push(place, entry, pinned)),
         }
     }
 
     pub(crate) fn len(&self, lane: Lane) -> usize {
-        self.lanes.len(lane) + self.waiting_in_line(lane)
+        self.lanes.len(lane) + self.waiting_in_fifo(lane)
     }
 
     pub(crate) fn stealable(&self, lane: Lane) -> usize {
-        self.lanes.stealable(lane) + self.waiting_in_line(lane)
+        self.lanes.stealable(lane) + self.waiting_in_fifo(lane)
     }
 
-    fn waiting_in_line(&self, lane: Lane) -> usize {
-        let line = self.line.as_ref().filter(|_| lane == Lane::Ready);
-        line.map_or(0, VecDeque::len)
+    fn waiting_in_fifo(&self, lane: Lane) -> usize {
+        let fifo = self.fifo.as_ref().filter(|_| lane == Lane::Ready);
+        fifo.map_or(0, VecDeque::len)
     }
 
     pub(crate) fn pop(&mut self, lane: Lane) -> Option<(Place, T)> {
-        self.next_in_line(lane).or_else(|| self.lanes.pop(lane))
+        self.next_in_fifo(lane).or_else(|| self.lanes.pop(lane))
     }
 
-    /// Whether ready entries of more than one priority wait.
+    /// Returns true if ready entries of more than one priority wait.
     pub(crate) fn is_mixed(&self) -> bool {
-        let in_line = self.waiting_in_line(Lane::Ready) > 0;
-        self.lanes.is_mixed() || (in_line && self.lanes.len(Lane::Ready) > 0)
+        let in_fifo = self.waiting_in_fifo(Lane::Ready) > 0;
+        self.lanes.is_mixed() || (in_fifo && self.lanes.len(Lane::Ready) > 0)
     }
 
-    /// Takes a ready entry that others go before: the one that was added first in the lanes, or the
-    /// first in line. These two take turns where both are passed by higher priorities: nobody knows
-    /// which of them is older.
+    /// Takes a ready entry that others precede: the oldest in the lanes, or the first of the FIFO.
+    /// If higher priorities passed both, the two take turns: their relative age is unknown.
     pub(crate) fn pop_oldest(&mut self) -> Option<(Place, T)> {
-        let line_next = if self.lanes.is_mixed() {
-            self.line_next = !self.line_next;
-            self.line_next
+        let fifo_next = if self.lanes.is_mixed() {
+            self.fifo_next = !self.fifo_next;
+            self.fifo_next
         } else {
-            self.lanes.peek(Lane::Ready).is_some_and(leads)
+            self.lanes.peek(Lane::Ready).is_some_and(precedes_default)
         };
-        let line = self.line.as_mut();
-        let first = || line.and_then(VecDeque::pop_front).map(|entry| (PLAIN, entry));
-        if line_next {
+        let fifo = self.fifo.as_mut();
+        let first = || fifo.and_then(VecDeque::pop_front).map(|entry| (DEFAULT_PLACE, entry));
+        if fifo_next {
             first().or_else(|| self.lanes.pop_oldest())
         } else {
             self.lanes.pop_oldest().or_else(first)
@@ -106,16 +106,16 @@ impl<T> LaneQueue<T> {
     }
 
     pub(crate) fn steal_from(&mut self, lane: Lane) -> Option<(Place, T)> {
-        self.next_in_line(lane).or_else(|| self.lanes.steal_from(lane))
+        self.next_in_fifo(lane).or_else(|| self.lanes.steal_from(lane))
     }
 
-    /// The first in line, unless an entry of the lane goes before it.
-    fn next_in_line(&mut self, lane: Lane) -> Option<(Place, T)> {
-        let line = self.line.as_mut().filter(|_| lane == Lane::Ready)?;
-        if self.lanes.peek(lane).is_some_and(leads) {
+    /// Takes the first entry of the FIFO, unless an entry of the lane precedes it.
+    fn next_in_fifo(&mut self, lane: Lane) -> Option<(Place, T)> {
+        let fifo = self.fifo.as_mut().filter(|_| lane == Lane::Ready)?;
+        if self.lanes.peek(lane).is_some_and(precedes_default) {
             return None;
         }
-        line.pop_front().map(|entry| (PLAIN, entry))
+        fifo.pop_front().map(|entry| (DEFAULT_PLACE, entry))
     }
 }
 
@@ -125,23 +125,23 @@ mod tests {
     use asx_kernel::rng::DetRng;
     use asx_kernel::time::Time;
 
-    /// Any place; the usual one more often than others.
+    /// A random place, most often the default one.
     fn place(rng: &mut DetRng) -> Place {
         let near = Priority(Priority::DEFAULT.0 - 1 + rng.below(3) as u8);
         match rng.below(6) {
             0 => Place::cancel(near),
             1 => Place::timed(Time::from_nanos(rng.below(4) as u64)),
             2 => Place::ready(near),
-            _ => PLAIN,
+            _ => DEFAULT_PLACE,
         }
     }
 
     #[test]
-    fn a_line_goes_as_the_lanes_would() {
+    fn the_fifo_gives_the_same_order_as_the_lanes() {
         for seed in 0..200 {
             let mut rng = DetRng::new(seed, 0);
             let mut lanes = Lanes::default();
-            let mut waiting = LaneQueue::in_line();
+            let mut waiting = LaneQueue::with_fifo();
             for n in 0..400_u64 {
                 let lane = Lane::ALL[rng.below(3)];
                 match rng.below(9) {
@@ -158,7 +158,7 @@ mod tests {
                     assert_eq!(waiting.stealable(lane), lanes.stealable(lane));
                 }
             }
-            assert!(lanes.len(Lane::Ready) > 0, "the line was long enough to be tested");
+            assert!(lanes.len(Lane::Ready) > 0, "the FIFO was too short to be tested");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! asx on threads.
+//! The native host of asx: a work-stealing runtime on threads.
 //!
-//! * [`Runtime`]: what its owner sees;
-//! * `program`, `places`, `guest`: the threads in `block_on`;
-//! * `worker`: what a thread runs next, and what it does when there is nothing;
-//! * `queue`, [`ring`]: a worker's run queue, from which the others steal;
-//! * [`idle`]: who sleeps, and who must be woken when there is work;
-//! * [`parker`]: how one thread sleeps;
-//! * [`stepped`]: the same workers without threads, under a clock that somebody moves;
+//! * [`Runtime`]: the public interface;
+//! * `program`, `block_on_slots`, `guest`: the threads in `block_on`;
+//! * `worker`: selection of the next task, search and parking;
+//! * `queue`, [`ring`]: a worker's run queue, from which other workers steal;
+//! * [`idle`]: worker states, and the protocol that wakes a parked worker when there is work;
+//! * [`parker`]: parks one thread;
+//! * [`stepped`]: the same workers without threads, under a manual clock;
 //! * `blocking`: threads for jobs that block;
 //! * `poll_monitor`: a thread that checks polls which do not return.
 //!
-//! Besides plain tasks a scope has jobs that block, tasks that stay on their thread, tasks that are
-//! started again when they fail, and tasks that say when they are ready; and all of them see the
+//! Besides plain tasks a scope can start blocking jobs, tasks that stay on their thread, tasks that
+//! are restarted when they fail, and tasks that report when they are ready. All of them see the
 //! values that were set around their scope:
 //!
 //! ```
@@ -24,11 +24,11 @@
 //!
 //! async fn program(cx: &Cx) -> Result<(), Cancelled> {
 //!     cx.scope(async |s: Scope<Cancelled>| {
-//!         // Its one poll is on a thread that may block.
+//!         // Runs on a thread that may block.
 //!         let file = s.spawn_blocking(|| Ok(std::fs::read("no such file").is_err()));
 //!         assert!(file.await.unwrap());
 //!
-//!         // Not `Send`: it never leaves this thread.
+//!         // Not `Send`: the task never leaves this thread.
 //!         let local = s.spawn_local(async |cx: Cx| {
 //!             let shared = Rc::new(1);
 //!             cx.yield_now().await;
@@ -36,7 +36,7 @@
 //!         });
 //!         assert_eq!(local.await.unwrap(), 1);
 //!
-//!         // Whoever starts it goes on when it listens.
+//!         // `start` returns when the task has reported that it is ready.
 //!         let server = s.start(async |cx: Cx, ready: Ready<u16>| {
 //!             assert_eq!(*cx.local(&USER).unwrap(), "ann");
 //!             ready.set(8080);
@@ -47,7 +47,7 @@
 //!         assert_eq!(port, 8080);
 //!         server.cancel("closing time");
 //!
-//!         // The first life panics, the second ends well.
+//!         // The first attempt panics, the second succeeds.
 //!         let mut life = 0;
 //!         let kept = s.supervise("kept", Restart::times(3, Duration::from_secs(60)), move || {
 //!             life += 1;
@@ -87,7 +87,7 @@ mod prim;
 mod program;
 mod queue;
 #[cfg(any(unix, windows))]
-#[cfg_attr(loom, allow(dead_code, reason = "the models know no sockets"))]
+#[cfg_attr(loom, allow(dead_code, reason = "the models have no sockets"))]
 mod reactor;
 #[cfg(not(any(unix, windows)))]
 #[path = "reactor/absent.rs"]

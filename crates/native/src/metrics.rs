@@ -1,5 +1,5 @@
-//! Counters that are always on: each has one writer, so that counting is a load and a store. The
-//! count of polls is also what tells a worker when to look at the timers.
+//! Counters that are always enabled. Each has one writer, so that an increment is a load and a
+//! store. A worker also schedules its timer checks by the counter of polls.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use asx_kernel::lanes::{Certificate, Chosen, Lane};
 use asx_runtime::WorkerMetrics;
 
-/// A number that one thread counts up and any thread reads.
+/// A counter with one writing thread and any number of readers.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -22,7 +22,7 @@ impl Counter {
         self.0.store(number, Relaxed);
     }
 
-    /// Counts one: the sum.
+    /// Increments the counter; returns the new value.
     #[inline]
     fn count(&self) -> u64 {
         let sum = self.0.load(Relaxed).wrapping_add(1);
@@ -36,10 +36,10 @@ impl Counter {
     }
 }
 
-/// What one worker counts.
+/// The counters of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Dispatches: entries whose poll began. Those that found nothing to run are not among them.
+    /// Dispatches: entries whose poll began. Dead entries are not counted.
     pub(crate) polls: Counter,
     cancel: Counter,
     timed: Counter,
@@ -55,17 +55,17 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// A poll: how many there were with it.
+    /// Counts a poll; returns the new number of polls.
     #[inline]
     pub(crate) fn polled(&self) -> u64 {
         self.polls.count()
     }
 
-    /// A dispatch decided by the law with all lanes, before it is counted as a poll.
+    /// Counts a dispatch that the dispatch law decided, before it is counted as a poll.
     pub(crate) fn dispatched(&self, chosen: Chosen, streak: u32, base: u32) {
         let Chosen { verdict, pending, .. } = chosen;
         if verdict.lane == Lane::Ready {
-            // Counted as a poll, as plain work is.
+            // Counted as a poll, like a dispatch of the fast path.
             let limit = self.max_effective_limit.get().max(verdict.limit.into());
             return self.max_effective_limit.set(limit);
         }
@@ -79,8 +79,8 @@ impl Counters {
         self.max_effective_limit.set(certificate.max_effective_limit);
     }
 
-    /// The dispatches so far. What is not from another lane is from the ready one: plain work is
-    /// counted as polls only.
+    /// Returns the dispatches so far. Those of the fast path are counted as polls only, so the
+    /// ready lane has all polls that are not counted for another lane.
     pub(crate) fn certificate(&self) -> Certificate {
         let cancel = self.cancel.get();
         let timed = self.timed.get();
@@ -96,7 +96,7 @@ impl Counters {
         }
     }
 
-    /// `base`: the limit of cancel streaks that is in force for plain work.
+    /// Returns the metrics. `base` is the limit of cancel streaks that applies to the fast path.
     pub(crate) fn read(&self, base: u32) -> WorkerMetrics {
         let polls = self.polls.get();
         let mut certificate = self.certificate();
@@ -121,9 +121,10 @@ impl Counters {
     }
 }
 
-/// Counts polls of plain work as workers do, or goes through the motions without counting, and runs
-/// none: so that benchmarks can tell what counting costs. Each is another worker's than the one
-/// before: a worker does much between two polls, so that one never waits for what the other wrote.
+/// Counts `polls` polls as workers do, or does the same without counting. No task is polled.
+/// Benchmarks measure by it what counting costs. Successive polls are counted for different
+/// workers, so that no increment waits for the previous store: a worker does much between two
+/// polls.
 #[doc(hidden)]
 pub fn count_polls(polls: u32, count: bool) -> Vec<WorkerMetrics> {
     let workers: [Counters; 16] = Default::default();
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_from_another_lane_is_from_the_ready_one() {
+    fn polls_not_counted_for_another_lane_are_ready_dispatches() {
         let counters = Counters::default();
         for (lane, fallback) in [
             (Lane::Cancel, false),

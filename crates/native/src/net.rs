@@ -35,11 +35,11 @@ use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UdpSocket};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Type};
 
-use crate::reactor::{About, Reactor, Registration};
+use crate::reactor::{Description, Reactor, Registration};
 use crate::shared::Shared;
 use crate::worker::Worker;
 
-/// Connections that may wait to be accepted, unless the backlog is set.
+/// The default number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// One kind of socket. Methods with a body are refused by the kinds that do not override them.
@@ -54,7 +54,7 @@ trait Kind: Source + Debug + Send + Sync + Sized + 'static {
     }
 
     /// The description for dumps; `to` is the peer of a socket that is connecting.
-    fn about(&self, to: Option<&Address>) -> Option<About>;
+    fn description(&self, to: Option<&Address>) -> Option<Description>;
 
     /// True if closing the descriptor may leave the registration in place, because other
     /// descriptors of the same socket can exist.
@@ -124,11 +124,11 @@ impl<K: Kind> NetSocket<K> {
     /// Registers a socket. The flag of the result is true if it is the only registered socket.
     fn new(
         mut io: K,
-        about: Option<About>,
+        description: Option<Description>,
         reactor: &Arc<Reactor>,
     ) -> io::Result<(Arc<NetSocket<K>>, bool)> {
         let number = io.number();
-        let (registration, is_first) = reactor.register(&mut io, number, about)?;
+        let (registration, is_first) = reactor.register(&mut io, number, description)?;
         let is_shared = AtomicBool::new(K::IS_SHARED);
         Ok((Arc::new(NetSocket { io, registration, is_shared }), is_first))
     }
@@ -147,8 +147,9 @@ impl<K: Kind> NetSocket<K> {
 
 impl<K: Kind> Drop for NetSocket<K> {
     fn drop(&mut self) {
-        // Otherwise the close ends the registration, which saves a system call. A forked child may
-        // keep the socket open until it calls exec: events then find no tenant.
+        // Otherwise closing the descriptor ends the registration, which saves a system call. A
+        // forked child may keep the socket open until it calls exec: the generation in the token
+        // of its events does not match.
         if *self.is_shared.get_mut() {
             let number = self.io.number();
             self.registration.deregister(&mut self.io, number);
@@ -371,8 +372,8 @@ fn listen(at: &Address, setup: &SocketSetup) -> io::Result<socket2::Socket> {
     Ok(socket)
 }
 
-/// Prepares a socket that was created elsewhere, after a check that it is of this type and that its
-/// address, as far as it has one, is of this family.
+/// Prepares a socket that was created elsewhere. Checks that it is of this type and that its
+/// address, if it has one, is of this family.
 fn check_adopted(
     socket: OwnedHandle,
     kind: Type,
@@ -381,7 +382,7 @@ fn check_adopted(
     let socket = socket2::Socket::from(socket);
     let has_family = socket.local_addr().map_or(true, |address| is_family(&address));
     if socket.r#type()? != kind || !has_family {
-        let text = "the socket is not of the expected kind";
+        let text = "the socket is not of the expected kind or address family";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     socket.set_nonblocking(true)?;
@@ -397,8 +398,8 @@ impl Shared {
     /// Registers a socket; `to` is the peer of a socket that is connecting. Workers may be parked
     /// outside the reactor when the first socket is registered, so one is notified.
     fn register<K: Kind>(&self, io: K, to: Option<&Address>) -> io::Result<Arc<dyn Socket>> {
-        let about = io.about(to);
-        let (socket, is_first) = NetSocket::new(io, about, &self.reactor)?;
+        let description = io.description(to);
+        let (socket, is_first) = NetSocket::new(io, description, &self.reactor)?;
         if is_first {
             self.idle.notify_remote();
         }

@@ -1,4 +1,4 @@
-//! How one thread sleeps until another wakes it, or until some time has passed.
+//! Parks one thread until another wakes it, or until a timeout.
 
 #![forbid(unsafe_code)]
 
@@ -10,14 +10,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a thread that sleeps in a call of the operating system is woken: see [`Parker::park_in`].
+/// Wakes a thread that sleeps in a call of the operating system. See [`Parker::park_in`].
 pub trait Interrupt: Debug + Send + Sync {
-    /// Ends the sleep, or the next one if none is under way. One too many does no harm.
+    /// Ends the current sleep, or the next one if there is none. A spurious call is allowed.
     fn interrupt(&self);
 }
 
-/// Where one thread sleeps. A wakeup that comes before the sleep is kept: it ends the next one at
-/// once. Several of them are one.
+/// The place where one thread parks. A wakeup before the park is kept: the next park returns
+/// immediately. Several wakeups before a park count as one.
 ///
 /// ```
 /// use asx_native::parker::{Parker, Woken};
@@ -31,16 +31,16 @@ pub trait Interrupt: Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub struct Parker {
     token: Mutex<Token>,
-    given: Condvar,
+    changed: Condvar,
     interrupt: Option<Arc<dyn Interrupt>>,
 }
 
-/// What ended a sleep.
+/// The reason why a park returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Another thread did, now or before the sleep began.
+    /// Another thread called [`unpark`](Parker::unpark), during the park or before it.
     Notified,
-    /// The time is over.
+    /// The timeout passed.
     TimedOut,
 }
 
@@ -48,33 +48,35 @@ pub enum Woken {
 enum Token {
     #[default]
     None,
-    /// None, and a thread waits for it: only then is it worth a system call to tell.
-    Awaited,
-    /// None, and a thread sleeps in [`Parker::park_in`]: it has to be interrupted.
+    /// No wakeup, and a thread waits: only then does `unpark` need a system call.
+    Waiting,
+    /// No wakeup, and a thread sleeps in [`Parker::park_in`]: it has to be interrupted.
     Polling,
-    Given,
+    Notified,
 }
 
 impl Parker {
-    /// Where a thread may also [sleep elsewhere](Parker::park_in), out of which this gets it.
+    /// Creates a parker with support for [sleeping in a system call](Parker::park_in), which
+    /// `interrupt` ends.
     pub fn with_interrupt(interrupt: Arc<dyn Interrupt>) -> Parker {
         Parker { interrupt: Some(interrupt), ..Parker::default() }
     }
 
-    /// Sleeps until [`unpark`](Parker::unpark), at most for the given time. One thread at a time.
+    /// Parks until [`unpark`](Parker::unpark) is called or the timeout passes. Only one thread at a
+    /// time may park.
     pub fn park(&self, timeout: Option<Duration>) -> Woken {
-        // A time too far away to be told is no limit.
+        // A timeout beyond the range of `Instant` is no limit.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut token = lock(&self.token);
         let woken = loop {
-            if *token == Token::Given {
+            if *token == Token::Notified {
                 break Woken::Notified;
             }
-            *token = Token::Awaited;
+            *token = Token::Waiting;
             token = match deadline {
-                None => self.given.wait(token).unwrap_or_else(|poisoned| poisoned.into_inner()),
-                Some(deadline) => match left(deadline) {
-                    Some(left) => self.wait(token, left),
+                None => self.changed.wait(token).unwrap_or_else(|poisoned| poisoned.into_inner()),
+                Some(deadline) => match remaining(deadline) {
+                    Some(remaining) => self.wait(token, remaining),
                     None => break Woken::TimedOut,
                 },
             };
@@ -83,45 +85,48 @@ impl Parker {
         woken
     }
 
-    /// Sleeps in `wait`, which ends when it is interrupted, or for reasons of its own. `wait` is
-    /// not called if there was a wakeup before. One thread at a time, and only with an
+    /// Parks in `wait`, which returns when it is interrupted, or for other reasons. It is not called
+    /// if there was a wakeup before. Only one thread at a time may park, and the parker needs an
     /// [`Interrupt`].
     pub fn park_in(&self, wait: impl FnOnce()) -> Woken {
         debug_assert!(self.interrupt.is_some(), "nothing would end the sleep");
-        let was_given = {
+        let was_notified = {
             let mut token = lock(&self.token);
-            let was_given = *token == Token::Given;
-            *token = if was_given { Token::None } else { Token::Polling };
-            was_given
+            let was_notified = *token == Token::Notified;
+            *token = if was_notified { Token::None } else { Token::Polling };
+            was_notified
         };
-        if was_given {
+        if was_notified {
             return Woken::Notified;
         }
         wait();
         match std::mem::take(&mut *lock(&self.token)) {
-            Token::Given => Woken::Notified,
+            Token::Notified => Woken::Notified,
             _ => Woken::TimedOut,
         }
     }
 
-    /// Wakes the thread that sleeps here, or that will.
+    /// Wakes the parked thread, or makes the next park return immediately.
     pub fn unpark(&self) {
-        let before = std::mem::replace(&mut *lock(&self.token), Token::Given);
-        // After the lock is released, or the thread would wake only to wait for it.
+        let before = std::mem::replace(&mut *lock(&self.token), Token::Notified);
+        // After the lock is released: otherwise the thread would wake only to wait for it.
         match (before, &self.interrupt) {
-            (Token::Awaited, _) => self.given.notify_one(),
+            (Token::Waiting, _) => self.changed.notify_one(),
             (Token::Polling, Some(interrupt)) => interrupt.interrupt(),
             _ => {}
         }
     }
 
-    fn wait<'a>(&self, token: MutexGuard<'a, Token>, left: Duration) -> MutexGuard<'a, Token> {
-        self.given.wait_timeout(token, left).unwrap_or_else(|poisoned| poisoned.into_inner()).0
+    fn wait<'a>(&self, token: MutexGuard<'a, Token>, remaining: Duration) -> MutexGuard<'a, Token> {
+        self.changed
+            .wait_timeout(token, remaining)
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .0
     }
 }
 
-/// How long it is until a deadline; `None` once it is over. A model has no time: it is always over.
-fn left(deadline: Instant) -> Option<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    (!cfg!(loom) && !left.is_zero()).then_some(left)
+/// Returns the time until a deadline, and `None` once it has passed. In loom it always has passed.
+fn remaining(deadline: Instant) -> Option<Duration> {
+    let remaining = deadline.saturating_duration_since(Instant::now());
+    (!cfg!(loom) && !remaining.is_zero()).then_some(remaining)
 }

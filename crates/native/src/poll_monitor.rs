@@ -61,8 +61,8 @@ impl PollMonitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the polls checked at `due`. False if the runtime was dropped, or the system has no
-    /// thread to spare: then only the end of a poll reports it.
+    /// Schedules a check at `due`. Returns false if the runtime was dropped or no thread could be
+    /// started. The poll is then reported only when it ends.
     pub(crate) fn check_at(self: &Arc<Self>, due: Instant) -> bool {
         let mut state = self.lock();
         if state.closed {
@@ -160,7 +160,7 @@ mod tests {
         let hour = Instant::now() + Duration::from_secs(3600);
         monitor.check_at(hour);
         monitor.check_at(Instant::now() + Duration::from_millis(1));
-        assert!(wait_until(|| !monitor.lock().is_served), "it waits for the later check");
+        assert!(wait_until(|| !monitor.lock().is_served), "the thread waits for the later check");
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Owns a runtime, and drops it when it is woken.
+    /// Owns a runtime, and drops it when woken.
     struct Owns(Mutex<Option<Runtime>>, mpsc::Sender<()>);
 
     impl Wake for Owns {

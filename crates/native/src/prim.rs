@@ -1,4 +1,4 @@
-//! The one seam to the primitives under everything: std, or loom when it explores interleavings.
+//! The synchronization primitives of this crate: those of std, or of loom in its models.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
@@ -6,14 +6,14 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, atomic};
 
-/// Locks. No user code runs under any of our locks, so that a poisoned one still holds sound data.
+/// Locks a mutex. No user code runs under these locks, so the data of a poisoned one is valid.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Runs two threads in a model. `swap` says which of them starts, and both should be tried: loom
-/// remembers only the last access to an atomic, and so overlooks some orders in which the thread
-/// that starts is overtaken.
+/// remembers only the last access to an atomic, and so misses some orders in which the starting
+/// thread is overtaken.
 #[cfg(all(test, loom))]
 pub(crate) fn race<A: 'static, B: 'static>(
     swap: bool,

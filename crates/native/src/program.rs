@@ -1,4 +1,4 @@
-//! Programs: what `block_on` runs.
+//! Programs: the futures that `block_on` runs.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use asx_runtime::{
     AdmissionError, Cancelled, Cx, Host, Outcome, Panic, Root, SpawnError, TaskError, Unheeded,
 };
 
-use crate::block_on_slots::Place;
+use crate::block_on_slots::Role;
 use crate::guest::Guest;
 use crate::prim::atomic::AtomicBool;
 use crate::prim::atomic::Ordering::{Acquire, Release, SeqCst};
@@ -20,21 +20,21 @@ use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::worker::Worker;
 
-/// Why a program gave no value.
+/// Error returned by [`try_block_on`](crate::Runtime::try_block_on).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BlockOnError {
-    /// The calling thread is running tasks, of this runtime or another: it would wait for itself.
+    /// The calling thread is running tasks, of this runtime or another, and would wait for itself.
     InsideTask,
-    /// The runtime was shut down: it takes no more programs.
+    /// The runtime was shut down and accepts no more programs.
     ShutDown,
-    /// The runtime takes no program now: a limit is reached, say.
+    /// The runtime refused the program, for example because a limit is reached.
     Refused(SpawnError),
-    /// The program was ended by force: its body did not end in the time it was given to.
+    /// The program was aborted because it did not end within its grace period.
     Ended(Ended),
     /// The body panicked.
     Panicked(Panic),
-    /// A task did not look at its cancel for too long, and the runtime was built to
+    /// A task took too long to observe its cancel, and the runtime was built to
     /// [deny](crate::Builder::deny_unheeded_cancels) that.
     Unheeded(Unheeded),
 }
@@ -42,12 +42,14 @@ pub enum BlockOnError {
 impl fmt::Display for BlockOnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BlockOnError::InsideTask => f.write_str("block_on inside a task would wait for itself"),
+            BlockOnError::InsideTask => {
+                f.write_str("block_on inside a task would wait for itself: await instead")
+            }
             BlockOnError::ShutDown => {
-                f.write_str("the runtime takes no more programs: it was shut down")
+                f.write_str("the runtime was shut down and accepts no more programs")
             }
             BlockOnError::Refused(refused) => {
-                write!(f, "the runtime takes no program now: {refused}")
+                write!(f, "the runtime refused the program: {refused}")
             }
             BlockOnError::Ended(ended) => ended.fmt(f),
             BlockOnError::Panicked(panic) => write!(f, "the program panicked: {}", panic.message()),
@@ -58,7 +60,7 @@ impl fmt::Display for BlockOnError {
 
 impl std::error::Error for BlockOnError {}
 
-/// How a program was ended by force: for what, and what it was doing.
+/// Describes an aborted program: the reason, and the tasks aborted with it.
 #[derive(Clone, Debug)]
 pub struct Ended {
     cancelled: Cancelled,
@@ -66,13 +68,13 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Why its body was asked to stop.
+    /// Returns the reason why the body was cancelled.
     pub fn cancelled(&self) -> &Cancelled {
         &self.cancelled
     }
 
-    /// What was ended by force in the runtime since it was told to stop, in words: tasks, each
-    /// with what it was waiting for. Of many only the last.
+    /// Returns descriptions of the tasks aborted since the runtime was cancelled, each with the
+    /// operation it was waiting for. Of many, only the last ones are kept.
     pub fn forced(&self) -> &[String] {
         &self.forced
     }
@@ -89,33 +91,36 @@ impl fmt::Display for Ended {
     }
 }
 
-/// The status a process exits with whose `#[asx::main]` was ended by force: it was told to stop,
-/// and has not in the time it was given. The same as that of the program `timeout`.
+/// The exit status of a process whose `#[asx::main]` was aborted because it did not end within its
+/// grace period. It is that of the program `timeout`.
 ///
-/// A line on the error output names what was ended. No destructor runs but those of what was ended;
-/// a `main` that wants to do something itself then calls
+/// A line on the error output names the aborted tasks. No destructors run except those of aborted
+/// tasks. A `main` that has to do more then calls
 /// [`try_block_on`](crate::Runtime::try_block_on).
 pub const ENDED_BY_FORCE: i32 = 124;
 
 impl Runtime {
-    /// Runs a program on this thread and the workers: its value, when everything in it has ended.
+    /// Runs a program on this thread and the workers. Returns its value when everything in it has
+    /// completed.
     ///
-    /// The body may borrow and need not be `Send`. Its panic goes on here.
+    /// The body may borrow and need not be `Send`. Its panic is resumed on this thread.
     ///
-    /// Several threads may be in here at a time, each with a program of its own. With two workers
-    /// or more they are guests of the workers: each polls the body of its program and what was
-    /// started there with `spawn_local`, so that no other task can hold it up. With one worker, the
-    /// first thread in here is the worker, and when it is done a guest takes its place. There can
-    /// be 256 guests, beyond that a thread waits for one to leave.
+    /// Several threads may call this at a time, each with its own program. With two or more workers
+    /// each of them polls only the body of its program and the tasks that `spawn_local` started
+    /// there, so that no other task can delay it. With one worker, the first thread becomes the
+    /// worker, and another one takes over when its program has completed. At most 256 threads can
+    /// be in such calls; further ones wait until a slot is vacant.
     ///
-    /// Before it returns, everything has ended that `spawn_local` started on this thread: for
-    /// another program too, if a task of that happened to run here.
+    /// Before this returns, all tasks have completed that `spawn_local` started on this thread,
+    /// including those of another program if one of its tasks ran here.
     ///
     /// # Panics
-    /// If the calling thread is running tasks, since it would wait for itself; after a
-    /// [`shutdown`](Runtime::shutdown); if the program was ended by force; or if cancels were
-    /// unheeded and that is [denied](crate::Builder::deny_unheeded_cancels).
-    /// [`try_block_on`](Runtime::try_block_on) answers an error instead.
+    /// - If the calling thread is running tasks, since it would wait for itself.
+    /// - After a [`shutdown`](Runtime::shutdown).
+    /// - If the program was aborted.
+    /// - If cancels were unheeded and that is [denied](crate::Builder::deny_unheeded_cancels).
+    ///
+    /// [`try_block_on`](Runtime::try_block_on) returns an error instead.
     #[track_caller]
     pub fn block_on<F, B, T>(&self, body: F) -> T
     where
@@ -129,8 +134,8 @@ impl Runtime {
         }
     }
 
-    /// What `#[asx::main]` does: [`block_on`](Runtime::block_on), and a program that was ended by
-    /// force is no panic, but a line and a [status](ENDED_BY_FORCE).
+    /// Runs `#[asx::main]`: [`block_on`](Runtime::block_on), except that an aborted program does
+    /// not panic, but prints a line and exits with [a status](ENDED_BY_FORCE).
     #[doc(hidden)]
     #[track_caller]
     pub fn run_main<F, B, T>(&self, body: F) -> T
@@ -142,7 +147,7 @@ impl Runtime {
             Ok(value) => value,
             Err(BlockOnError::Panicked(panic)) => panic.resume(),
             Err(BlockOnError::Ended(ended)) => {
-                // It may be closed, which is no reason to panic.
+                // The error output may be closed, which is no reason to panic.
                 let _ = io::stderr().write_all(format!("asx: {ended}\n").as_bytes());
                 std::process::exit(ENDED_BY_FORCE)
             }
@@ -150,8 +155,8 @@ impl Runtime {
         }
     }
 
-    /// [`block_on`](Runtime::block_on) that never panics: a program that gave no value, its panic
-    /// included, is an error.
+    /// [`block_on`](Runtime::block_on) that never panics: a panic of the body and any other failure
+    /// is returned as an error.
     ///
     /// ```
     /// use asx::{BlockOnError, Cx, Runtime};
@@ -170,8 +175,8 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// See [`BlockOnError`]. If there is one before the body began, that was not called, or its
-    /// future was dropped without a poll.
+    /// See [`BlockOnError`]. If the program could not begin, `body` was not called, or its future
+    /// was dropped without a poll.
     pub fn try_block_on<F, B, T>(&self, body: F) -> Result<T, BlockOnError>
     where
         F: FnOnce(Cx) -> B,
@@ -181,9 +186,9 @@ impl Runtime {
             return Err(BlockOnError::InsideTask);
         }
         let _inside = Inside::enter(self);
-        let outcome = match self.places.take() {
-            Place::Worker(worker) => self.run_as_worker(worker, body),
-            Place::Guest(pin) => self.run_as_guest(pin, body),
+        let outcome = match self.slots.take() {
+            Role::Worker(worker) => self.run_as_worker(worker, body),
+            Role::Guest(pin) => self.run_as_guest(pin, body),
         };
         let unheeded = if self.denies_unheeded { self.core.take_unheeded() } else { None };
         match outcome {
@@ -227,12 +232,12 @@ impl Runtime {
         F: FnOnce(Cx) -> B,
         B: Future<Output = T>,
     {
-        let Some(guest) = Guest::sit(pin, &self.shared, &self.core, &self.places) else {
-            unreachable!("seats are made before they are given");
+        let Some(guest) = Guest::enter(pin, &self.shared, &self.core, &self.slots) else {
+            unreachable!("slots are created before they are reserved");
         };
         let (signal, waker) = Signal::new(&self.shared, pin);
         let drive = || guest.run(|| signal.set.load(Acquire));
-        // SAFETY: this thread holds the only seat of that number, until nothing is pinned to it.
+        // SAFETY: this thread holds the only slot of that number, until nothing is pinned to it.
         let outcome = unsafe { Root::run(&self.root, pin, body, &waker, signal.then(drive)) };
         while guest.pins() > 0 {
             guest.run(|| guest.pins() == 0);
@@ -241,12 +246,12 @@ impl Runtime {
         outcome
     }
 
-    /// The calling thread leaves its places.
-    pub(crate) fn leave(&self, worker: Option<Box<Worker>>, seat: Option<u16>) {
+    /// Releases the worker and the slot of the calling thread.
+    pub(crate) fn leave(&self, worker: Option<Box<Worker>>, slot: Option<u16>) {
         if let Some(worker) = &worker {
-            worker.hand_over();
+            worker.release_entries();
             self.shared.idle.leave();
-            // Other programs go on, and threads of the user's own may still wait with a context of
+            // Other programs may be running, and other threads may still wait with a context of
             // this one.
             if self.shared.global.total() > 0 {
                 self.shared.idle.notify_remote();
@@ -255,7 +260,7 @@ impl Runtime {
                 self.shared.idle.notify_timers();
             }
         }
-        self.places.give(worker, seat);
+        self.slots.release(worker, slot);
     }
 }
 
@@ -264,13 +269,13 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs tasks, or is about to: it may wait for none.
+/// Returns true if this thread runs tasks, or is about to: it must not block on a task.
 pub(crate) fn is_inside() -> bool {
     INSIDE.get() || Worker::is_here() || Guest::is_any()
 }
 
-/// The thread is in `block_on` for as long as this lives: also while it makes the body, before
-/// that is polled, and in between two polls.
+/// Marks the thread as being in `block_on` until it is dropped: also while the body is created and
+/// between two polls.
 struct Inside<'a>(&'a Runtime);
 
 impl Inside<'_> {
@@ -290,16 +295,16 @@ impl Drop for Inside<'_> {
             core.abandon_timers(false);
         }
         for waker in shared.reactor.stop_running() {
-            // It may be a waker of the user's.
+            // It may be a third-party waker, which may panic.
             core.contain(|| waker.wake());
         }
     }
 }
 
-/// What became of a program.
+/// The result of running a program.
 type Ran<T> = Result<Outcome<T, Infallible>, SpawnError>;
 
-/// Tells the thread in `block_on` to look again.
+/// Wakes the thread in `block_on`.
 struct Signal {
     shared: Arc<Shared>,
     pin: u16,
@@ -312,7 +317,7 @@ impl Signal {
         (signal.clone(), Waker::from(signal))
     }
 
-    /// `drive`, after which the signal is down again.
+    /// Returns a function that calls `drive` and then resets the signal.
     fn then(&self, mut drive: impl FnMut()) -> impl FnMut() {
         move || {
             drive();
@@ -328,6 +333,6 @@ impl Wake for Signal {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.set.store(true, Release);
-        self.shared.call(self.pin);
+        self.shared.notify_pin(self.pin);
     }
 }

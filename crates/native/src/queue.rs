@@ -1,10 +1,10 @@
-//! A worker's own ready queue: a ring others steal from, and behind it a backlog for what does not
-//! fit. Entries of the usual priority leave it in the order they came.
+//! A worker's queue of ready entries at the default priority: a ring from which others steal, and a
+//! backlog for entries that do not fit. Entries leave it in FIFO order.
 //!
 //! # Rule
-//! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`], and both hand each pointer
-//!    out once; so it is turned back once. For the ring this needs that nobody steals from a queue
-//!    that is `alone`: [`Queue::steal`] does not, and only it steals.
+//! 1. A pointer in a ring or backlog came from [`Runnable::into_raw`]. Both hand out each pointer
+//!    once, so it is converted back once. The ring guarantees this only if no thread steals from a
+//!    queue with `is_only_worker`: [`Queue::steal`] does not, and is the only way to steal.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -22,15 +22,15 @@ use crate::ring::{CAPACITY, Owner, Stealer};
 
 /// The part of a queue that other workers see.
 pub(crate) struct Shared {
-    /// There is no other worker.
-    alone: bool,
+    /// True if the runtime has no other worker.
+    is_only_worker: bool,
     ring: Stealer<()>,
     backlog: Backlog,
 }
 
 #[derive(Default)]
 struct Backlog {
-    /// Unless the worker is alone.
+    /// Used unless this is the only worker.
     entries: Mutex<VecDeque<Runnable>>,
     len: AtomicUsize,
 }
@@ -38,44 +38,44 @@ struct Backlog {
 /// A worker's end of its queue.
 pub(crate) struct Queue {
     ring: Owner<()>,
-    /// The backlog of a worker that is alone, which needs no lock; its length is where others look.
+    /// The backlog of an only worker, which needs no lock. Its length is in [`Backlog`] too.
     own: RefCell<VecDeque<Runnable>>,
 }
 
 impl Queue {
-    /// The queue of one of so many workers.
+    /// Creates the queue of one of `workers` workers.
     pub(crate) fn of(workers: usize) -> (Queue, Shared) {
         let ring = Owner::new();
-        let alone = workers == 1;
-        let shared = Shared { alone, ring: ring.stealer(), backlog: Backlog::default() };
+        let is_only_worker = workers == 1;
+        let shared = Shared { is_only_worker, ring: ring.stealer(), backlog: Backlog::default() };
         (Queue { ring, own: RefCell::default() }, shared)
     }
 
     #[inline]
     pub(crate) fn push(&self, shared: &Shared, entry: Runnable) {
         if shared.backlog.len.load(Relaxed) > 0 {
-            return self.push_behind(shared, entry);
+            return self.push_slow(shared, entry);
         }
         if let Err(raw) = self.ring.push(entry.into_raw()) {
-            self.push_behind(shared, runnable(raw));
+            self.push_slow(shared, runnable(raw));
         }
     }
 
     #[inline(never)]
-    fn push_behind(&self, shared: &Shared, entry: Runnable) {
+    fn push_slow(&self, shared: &Shared, entry: Runnable) {
         self.with_backlog(shared, |entries| entries.push_back(entry));
     }
 
     #[inline]
     pub(crate) fn pop(&self, shared: &Shared) -> Option<Runnable> {
-        let raw = if shared.alone { self.ring.pop_alone() } else { self.ring.pop() };
+        let raw = if shared.is_only_worker { self.ring.pop_unstolen() } else { self.ring.pop() };
         if let Some(raw) = raw {
             return Some(runnable(raw));
         }
         if shared.backlog.len.load(Relaxed) == 0 { None } else { self.refill(shared) }
     }
 
-    /// The first entry of the backlog, and more of them into the ring, which is empty.
+    /// Takes the first entry of the backlog, and moves more of them into the empty ring.
     #[cold]
     fn refill(&self, shared: &Shared) -> Option<Runnable> {
         self.with_backlog(shared, |entries| {
@@ -90,15 +90,15 @@ impl Queue {
         })
     }
 
-    /// Runs `f` on the backlog of this queue, and tells its length.
+    /// Runs `f` on the backlog of this queue, and publishes its length.
     #[inline]
     fn with_backlog<R>(&self, shared: &Shared, f: impl FnOnce(&mut VecDeque<Runnable>) -> R) -> R {
         let change = |entries: &mut VecDeque<Runnable>| {
-            let answer = f(entries);
+            let result = f(entries);
             shared.backlog.len.store(entries.len(), Release);
-            answer
+            result
         };
-        match shared.alone {
+        match shared.is_only_worker {
             true => change(&mut self.own.borrow_mut()),
             false => change(&mut lock(&shared.backlog.entries)),
         }
@@ -109,10 +109,10 @@ impl Queue {
         self.ring.len() + shared.backlog.len.load(Relaxed)
     }
 
-    /// Takes half of what another worker has: one entry to run, the rest into this queue, which is
-    /// empty.
+    /// Takes half of another worker's entries: returns one to run, and moves the others into this
+    /// queue, which must be empty.
     pub(crate) fn steal(&self, victim: &Shared) -> Option<Runnable> {
-        if victim.alone {
+        if victim.is_only_worker {
             return None;
         }
         if let Some(raw) = victim.ring.steal_into(&self.ring) {

@@ -1,12 +1,12 @@
-//! The reactor: what the operating system tells of sockets becomes wakes of tasks.
+//! The reactor: turns the operating system's socket events into wakeups of tasks.
 //!
-//! It has no thread. Workers look here from time to time, and one that has nothing to do sleeps
-//! here (`idle` says who, and why no event is missed). Whoever it is gets the events, and wakes the
-//! tasks that wait for them into its own queue.
+//! It has no thread. Workers poll it regularly, and an idle worker sleeps in it (`idle` says which
+//! worker, and why no event is missed). The thread that receives events wakes the waiting tasks
+//! into its own queue.
 //!
-//! Edge-triggered: a socket is registered once, for both directions, and the system tells only what
-//! is new. What it told is kept with the socket ([`readiness`]) until an operation finds that it is
-//! used up.
+//! Registrations are edge-triggered: a socket is registered once, for both directions, and the
+//! system reports changes only. The reported readiness is kept beside the socket ([`readiness`])
+//! until an operation finds it used up.
 
 pub(crate) mod presence;
 mod readiness;
@@ -27,49 +27,49 @@ use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicUsize, fence};
 use crate::prim::{Mutex, MutexGuard};
 use presence::Presence;
-pub(crate) use readiness::About;
+pub(crate) use readiness::Description;
 #[cfg(not(loom))]
 pub(crate) use readiness::Role;
 use readiness::{READ_CLOSED, READABLE, Readiness, URGENT, WRITABLE, WRITE_CLOSED};
 use slots::{Slots, Token};
 
-/// Events that are taken at once, at most.
+/// The number of events taken by one poll, at most.
 const EVENTS: usize = 256;
-/// The interest in sockets of the runtime: both directions, and urgent data.
+/// The events registered for sockets of the runtime: both directions, and urgent data.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const INTEREST: Interest = BOTH.add(Interest::PRIORITY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const INTEREST: Interest = BOTH;
-/// The interest in watched descriptors.
+/// The events registered for watched descriptors.
 const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 /// Whether a short count proves that a TCP buffer is empty or full. A read also stops at the mark
 /// of urgent data, so this needs a selector that reports such data. On Windows a new event also
 /// requires an attempt that returned `WouldBlock`.
 const SHORT_IS_CONCLUSIVE: bool = cfg!(any(target_os = "linux", target_os = "android"));
-/// The token of interrupts: no place has it.
+/// The token of interrupts, which is that of no slot.
 const INTERRUPT: mio::Token = mio::Token(usize::MAX);
 
-/// The reactor of a runtime: made with its first socket.
+/// The reactor of a runtime. Its selector is created with the first socket.
 #[derive(Debug, Default)]
 pub(crate) struct Reactor {
-    /// Whether the runtime has threads of its own, which look here at all times.
+    /// Whether the runtime has worker threads, which poll the reactor at all times.
     has_threads: bool,
-    /// If not: threads that are in `block_on`, and so look here. Without any, who waits at a socket
-    /// would wait for ever.
+    /// Without worker threads: the number of threads in `block_on`, which poll the reactor. With
+    /// none of them, a task that waits for a socket would never be woken.
     running: AtomicUsize,
-    made: OnceLock<Made>,
+    selector: OnceLock<Selector>,
     slots: Slots,
-    /// Sockets that are registered: without any nobody sleeps here.
+    /// The number of registered sockets. Without any, no worker sleeps in the reactor.
     sources: AtomicUsize,
-    /// Whether a worker that is parked sees events.
+    /// Whether a parked worker sees events.
     pub(crate) presence: Presence,
 }
 
 #[derive(Debug)]
-struct Made {
+struct Selector {
     registry: mio::Registry,
     interrupt: mio::Waker,
-    /// Held by whoever is in here, or looks.
+    /// Held by the thread that sleeps in the reactor or polls it.
     driver: Mutex<Driver>,
 }
 
@@ -81,166 +81,167 @@ struct Driver {
 
 impl Interrupt for Reactor {
     fn interrupt(&self) {
-        if let Some(made) = self.made.get() {
-            // It fails only if the system is out of memory. Whoever sleeps gets up for the next
-            // event or timer then.
-            let _ = made.interrupt.wake();
+        if let Some(selector) = self.selector.get() {
+            // Fails only if the system is out of memory. The sleeping worker then wakes for the
+            // next event or timer.
+            let _ = selector.interrupt.wake();
         }
     }
 }
 
-impl Made {
-    fn new() -> io::Result<Made> {
+impl Selector {
+    fn new() -> io::Result<Selector> {
         let poll = mio::Poll::new()?;
         let registry = poll.registry().try_clone()?;
         let interrupt = mio::Waker::new(&registry, INTERRUPT)?;
         let driver = Mutex::new(Driver { poll, events: mio::Events::with_capacity(EVENTS) });
-        Ok(Made { registry, interrupt, driver })
+        Ok(Selector { registry, interrupt, driver })
     }
 }
 
 impl Reactor {
-    /// Registers a socket, which has this descriptor, for both directions: whether it is the only
-    /// one now. Then nobody may be in here, and a worker must be told.
+    /// Registers a socket with this descriptor for both directions. The flag of the result is true
+    /// if it is the only registered socket. No worker may be in the reactor then, so one must be
+    /// notified.
     pub(crate) fn register(
         self: &Arc<Self>,
         source: &mut (impl Source + ?Sized),
         fd: i32,
-        about: Option<About>,
+        description: Option<Description>,
     ) -> io::Result<(Registration, bool)> {
-        let made = match self.made.get() {
-            Some(made) => made,
+        let selector = match self.selector.get() {
+            Some(selector) => selector,
             None => {
-                let new = Made::new()?;
-                // Another thread may have been faster.
-                self.made.get_or_init(|| new)
+                let new = Selector::new()?;
+                // Another thread may have initialized it meanwhile.
+                self.selector.get_or_init(|| new)
             }
         };
         let refused = || io::Error::other("the runtime is gone, or has too many sockets");
-        let is_watched = matches!(about, Some(About::Descriptor(_)));
-        let own = (!is_watched).then_some(fd);
-        let token = self.slots.take(about, own).ok_or_else(refused)?;
+        let is_watched = matches!(description, Some(Description::Descriptor(_)));
+        let owned = (!is_watched).then_some(fd);
+        let token = self.slots.take(description, owned).ok_or_else(refused)?;
         let interest = if is_watched { BOTH } else { INTEREST };
         let at = mio::Token(token.pack());
-        let mut register = || source.register(&made.registry, at, interest);
+        let mut register = || source.register(&selector.registry, at, interest);
         let registered = match is_watched {
-            true => self.slots.claim(fd, token.place, register),
+            true => self.slots.claim(fd, token.index, register),
             false => register(),
         };
         if let Err(error) = registered {
-            self.release(token.place);
+            self.release(token.index);
             return Err(error);
         }
-        // The notification that follows for the first one fences.
+        // The notification that follows for the first source fences.
         let is_first = self.sources.fetch_add(1, Relaxed) == 0;
-        Ok((Registration { reactor: self.clone(), place: token.place }, is_first))
+        Ok((Registration { reactor: self.clone(), index: token.index }, is_first))
     }
 
-    /// A socket is gone.
-    fn release(&self, place: u32) {
-        // A wait that was forgotten left its waker.
-        let left = self.slots.get(place).map(Readiness::end).unwrap_or_default();
+    /// Releases the slot of a socket that was closed.
+    fn release(&self, index: u32) {
+        // A wait that was leaked has left its waker here.
+        let left = self.slots.get(index).map(Readiness::end).unwrap_or_default();
         left.into_iter().for_each(|waker| guard::drop_waker(Some(waker)));
-        self.slots.release(place);
+        self.slots.release(index);
     }
 
-    /// Whether there is anything to look for.
+    /// Returns true if any socket is registered.
     #[inline]
     pub(crate) fn has_sources(&self) -> bool {
         self.sources.load(Relaxed) > 0
     }
 
-    /// Lets the caller in, if there is anything to look for and nobody else is in here.
+    /// Enters the reactor, if sockets are registered and no other thread is in it.
     pub(crate) fn enter(&self) -> Option<Driving<'_>> {
         if !self.has_sources() {
             return None;
         }
-        let made = self.made.get()?;
-        let driver = made.driver.try_lock().ok()?;
+        let selector = self.selector.get()?;
+        let driver = selector.driver.try_lock().ok()?;
         Some(Driving { slots: &self.slots, driver })
     }
 
-    /// The tasks that wait at sockets.
+    /// Returns the tasks that wait for sockets.
     pub(crate) fn waits(&self) -> Vec<SocketWait> {
         let mut all = Vec::new();
         self.slots.each().for_each(|readiness| readiness.waits(&mut all));
         all
     }
 
-    /// That of a runtime that has threads of its own, or runs only in `block_on`.
+    /// Creates a reactor. Without worker threads it is polled by threads in `block_on` only.
     pub(crate) fn new(has_threads: bool) -> Reactor {
         Reactor { has_threads, ..Reactor::default() }
     }
 
-    /// Somebody is in `block_on`.
+    /// Counts a thread that entered `block_on`.
     pub(crate) fn start_running(&self) {
         self.running.fetch_add(1, SeqCst);
     }
 
-    /// Somebody has left `block_on`. If nobody runs the runtime now, those are to be woken who wait
-    /// for a socket: they find that out.
+    /// Counts a thread that left `block_on`. If no thread runs the runtime now, returns the wakers
+    /// of all tasks that wait for a socket; these then fail.
     pub(crate) fn stop_running(&self) -> Vec<Waker> {
         let mut woken = Vec::new();
         if self.running.fetch_sub(1, SeqCst) == 1 && !self.has_threads {
-            // Who waits now has either registered before this, or sees that nobody looks.
+            // A waiting task has either registered before this, or sees that no thread polls.
             fence(SeqCst);
-            self.slots.each().for_each(|readiness| readiness.tell_all(&mut woken));
+            self.slots.each().for_each(|readiness| readiness.wake_all(&mut woken));
         }
         woken
     }
 
-    /// Whether anybody will see the events of a socket, at which the caller has registered.
-    fn is_run(&self) -> bool {
+    /// Returns true if events of a socket will be seen. The caller has registered its waker.
+    fn is_driven(&self) -> bool {
         self.has_threads || {
             fence(SeqCst);
             self.running.load(SeqCst) > 0
         }
     }
 
-    /// Nobody looks any more: what waits for a socket ends, and no socket is registered.
+    /// Fails all waits for sockets, whose wakers it returns, and registers no more sockets.
     pub(crate) fn close(&self) -> Vec<Waker> {
         let mut woken = Vec::new();
         self.slots.close();
-        self.slots.each().for_each(|readiness| readiness.tell_gone(&mut woken));
+        self.slots.each().for_each(|readiness| readiness.set_gone(&mut woken));
         woken
     }
 }
 
-/// The caller is the one thread in the reactor.
+/// Exclusive access to the reactor.
 pub(crate) struct Driving<'a> {
     slots: &'a Slots,
     driver: MutexGuard<'a, Driver>,
 }
 
 impl Driving<'_> {
-    /// Waits for events, until it is interrupted, or for so long.
+    /// Waits for events, until it is interrupted or the timeout passes.
     pub(crate) fn wait(&mut self, timeout: Option<Duration>) {
         let Driver { poll, events } = &mut *self.driver;
         if poll.poll(events, timeout).is_err() {
-            // A signal, as a rule. There are no events.
+            // Usually interrupted by a signal. There are no events.
             events.clear();
         }
     }
 
-    /// Takes the events, and leaves: who is to be woken for them.
+    /// Leaves the reactor. Records its events and adds the wakers of tasks that wait for them.
     pub(crate) fn leave(self, woken: &mut Vec<Waker>) {
         for event in &self.driver.events {
             if event.token() != INTERRUPT {
                 let token = Token::unpack(event.token().0);
-                if let Some(readiness) = self.slots.get(token.place) {
-                    readiness.tell(token, bits(event), woken);
+                if let Some(readiness) = self.slots.get(token.index) {
+                    readiness.report(token, bits(event), woken);
                 }
             }
         }
     }
 
-    /// Whether there were events other than an interrupt.
+    /// Returns true if there were events other than an interrupt.
     pub(crate) fn has_events(&self) -> bool {
         self.driver.events.iter().any(|event| event.token() != INTERRUPT)
     }
 }
 
-/// What an event says.
+/// Converts an event to readiness bits.
 fn bits(event: &Event) -> u32 {
     let mut bits = 0;
     let mut add = |holds: bool, bit: u32| bits |= if holds { bit } else { 0 };
@@ -249,16 +250,16 @@ fn bits(event: &Event) -> u32 {
     add(event.is_read_closed(), READ_CLOSED);
     add(event.is_write_closed() && !is_only_error(event), WRITE_CLOSED);
     add(event.is_priority(), URGENT);
-    // Whatever is tried next tells what is wrong.
+    // The next operation returns the error.
     add(event.is_error(), READABLE | WRITABLE);
     bits
 }
 
-/// Whether the system reports an error of a socket that it has not closed: of an earlier datagram,
-/// for example. mio reports such a socket as closed for writing, but a later write may block.
+/// Whether the system reports an error of a socket that is still open, for an earlier datagram for
+/// example. mio reports such a socket as closed for writing, but a later write may block.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_only_error(event: &Event) -> bool {
-    // A socket that is closed is also reported as closed for reading.
+    // A closed socket is also reported as closed for reading.
     event.is_error() && !event.is_read_closed()
 }
 
@@ -267,23 +268,23 @@ fn is_only_error(_: &Event) -> bool {
     false
 }
 
-/// A socket that is registered, until this is dropped.
+/// A registered socket. Dropping it releases the slot.
 #[derive(Debug)]
 pub(crate) struct Registration {
     reactor: Arc<Reactor>,
-    place: u32,
+    index: u32,
 }
 
 impl Registration {
     fn readiness(&self) -> Option<&Readiness> {
-        self.reactor.slots.get(self.place)
+        self.reactor.slots.get(self.index)
     }
 
     pub(crate) fn reactor(&self) -> &Arc<Reactor> {
         &self.reactor
     }
 
-    /// Whether an operation is worth a try; if not, the waker is woken when it is.
+    /// Waits until an operation is worth an attempt.
     pub(crate) fn poll_ready(
         &self,
         direction: Direction,
@@ -296,10 +297,10 @@ impl Registration {
         let seen =
             readiness.seen(direction).or_else(|| readiness.wait(direction, &mut slot.0, waker));
         match seen {
-            None if self.reactor.is_run() => Poll::Pending,
+            None if self.reactor.is_driven() => Poll::Pending,
             None => {
                 readiness.leave(&mut slot.0);
-                Poll::Ready(Err(not_run()))
+                Poll::Ready(Err(not_driven()))
             }
             Some(seen) if seen.is_gone => Poll::Ready(Err(gone())),
             Some(seen) => Poll::Ready(Ok(seen.ready)),
@@ -325,40 +326,40 @@ impl Registration {
         }
     }
 
-    /// The socket's own side has ended the direction to the peer: whoever waits to write fails. The
-    /// system does not say so of a unix socket whose peer has no room.
+    /// Records that this side has shut down writing, and wakes waiting writers, which fail. The
+    /// system reports no event for a unix socket whose peer has no room.
     pub(crate) fn end_write(&self) {
         let mut woken = Vec::new();
         if let Some(readiness) = self.readiness() {
-            readiness.tell_write_closed(&mut woken);
+            readiness.set_write_closed(&mut woken);
         }
         woken.into_iter().for_each(guard::wake);
     }
 
-    /// Ends the registration of a source that stays open. Nothing is done if the descriptor was
-    /// closed by somebody else and another socket has its number: that is not deregistered.
+    /// Ends the registration of a source that stays open. Does nothing if the descriptor was closed
+    /// elsewhere and another socket has its number, which remains registered.
     pub(crate) fn deregister(&self, source: &mut (impl Source + ?Sized), fd: i32) {
-        if let Some(made) = self.reactor.made.get() {
-            // It fails where somebody has closed the descriptor, which ends it as well.
-            let deregister = || source.deregister(&made.registry);
-            let _ = self.reactor.slots.if_last(fd, self.place, deregister);
+        if let Some(selector) = self.reactor.selector.get() {
+            // Fails if the descriptor was closed elsewhere, which ends the registration too.
+            let deregister = || source.deregister(&selector.registry);
+            let _ = self.reactor.slots.if_last(fd, self.index, deregister);
         }
     }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.reactor.release(self.place);
+        self.reactor.release(self.index);
         self.reactor.sources.fetch_sub(1, Relaxed);
     }
 }
 
-fn not_run() -> io::Error {
-    io::Error::other("nobody runs the runtime of the socket: no program is running in it")
+fn not_driven() -> io::Error {
+    io::Error::other("no thread runs the runtime of the socket: call block_on on it")
 }
 
 fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::BrokenPipe, "the runtime of the socket is gone")
+    io::Error::new(io::ErrorKind::BrokenPipe, "the runtime of the socket was dropped")
 }
 
 #[cfg(all(test, not(loom)))]
@@ -385,7 +386,7 @@ mod tests {
         (mio::net::TcpStream::from_std(near), far)
     }
 
-    /// A reactor that somebody looks after.
+    /// A reactor that counts as polled.
     fn run() -> Arc<Reactor> {
         let reactor = Arc::new(Reactor::default());
         reactor.start_running();
@@ -403,7 +404,7 @@ mod tests {
         reactor.register(socket, number, None)
     }
 
-    /// Waits until there is an event for a socket, and wakes.
+    /// Waits for an event of a socket, and wakes the tasks that wait for it.
     fn drive(reactor: &Reactor) {
         let mut woken = Vec::new();
         while woken.is_empty() {
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_wakes_who_waits_and_stays_until_it_is_used_up() {
+    fn an_event_wakes_the_waiting_task_and_stays_until_cleared() {
         let reactor = run();
         let (mut near, mut far) = pair();
         let (registration, is_first) = register(&reactor, &mut near).unwrap();
@@ -424,7 +425,7 @@ mod tests {
         let waker = Waker::from(count.clone());
         let mut slot = WaitSlot::default();
         let mut poll = || registration.poll_ready(Direction::Read, &mut slot, &waker);
-        let Poll::Ready(Ok(seen)) = poll() else { panic!("worth a try at first") };
+        let Poll::Ready(Ok(seen)) = poll() else { panic!("not ready after registration") };
         registration.clear_ready(Direction::Read, seen);
         assert!(poll().is_pending());
         far.write_all(b"x").unwrap();
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_on_its_way_to_a_socket_that_is_gone_wakes_nobody() {
+    fn a_late_event_of_a_closed_socket_wakes_no_task() {
         let reactor = run();
         let (mut near, mut far) = pair();
         let (mut other, _far) = pair();
@@ -445,16 +446,16 @@ mod tests {
         assert!(!is_first);
         far.write_all(b"x").unwrap();
         let mut driving = reactor.enter().unwrap();
-        assert!(reactor.enter().is_none(), "one at a time");
+        assert!(reactor.enter().is_none(), "two threads entered");
         while !driving.has_events() {
             driving.wait(None);
         }
-        let place = registration.place;
+        let index = registration.index;
         drop(registration);
-        // The place is taken by another one meanwhile.
+        // Another socket takes the slot meanwhile.
         let (mut third, _third_far) = pair();
         let (registration, _) = register(&reactor, &mut third).unwrap();
-        assert_eq!(registration.place, place);
+        assert_eq!(registration.index, index);
         let seen = registration.readiness().unwrap().seen(Direction::Read).unwrap();
         registration.clear_ready(Direction::Read, seen.ready);
         let mut slot = WaitSlot::default();
@@ -468,14 +469,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_ends_the_sleep_and_is_no_event() {
+    fn an_interrupt_ends_the_wait_and_is_no_event() {
         let reactor = run();
         let (mut near, _far) = pair();
         let (registration, _) = register(&reactor, &mut near).unwrap();
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 let mut driving = reactor.enter().unwrap();
-                // The first event says that the socket is writable.
+                // The first event reports that the socket is writable.
                 driving.wait(None);
                 while driving.has_events() {
                     driving.wait(None);
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_reactor_closes_every_wait_ends() {
+    fn closing_the_reactor_ends_every_wait() {
         let reactor = run();
         let (mut near, _far) = pair();
         let (registration, _) = register(&reactor, &mut near).unwrap();
@@ -498,7 +499,7 @@ mod tests {
         let Poll::Ready(Ok(seen)) =
             registration.poll_ready(Direction::Read, &mut slot, Waker::noop())
         else {
-            panic!("worth a try at first");
+            panic!("not ready after registration");
         };
         registration.clear_ready(Direction::Read, seen);
         assert!(registration.poll_ready(Direction::Read, &mut slot, Waker::noop()).is_pending());
@@ -509,7 +510,7 @@ mod tests {
         assert!(register(&reactor, &mut late).is_err());
     }
 
-    /// A waker of the user's.
+    /// A third-party waker whose destructor panics.
     struct Bad;
 
     impl Wake for Bad {
@@ -523,24 +524,24 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_whose_destructor_panics_ends_nothing() {
+    fn a_panic_in_the_destructor_of_a_waker_is_contained() {
         let reactor = run();
         let (mut near, _far) = pair();
         let (registration, _) = register(&reactor, &mut near).unwrap();
         let Poll::Ready(Ok(seen)) =
             registration.poll_ready(Direction::Read, &mut WaitSlot::default(), Waker::noop())
         else {
-            panic!("worth a try at first");
+            panic!("not ready after registration");
         };
         registration.clear_ready(Direction::Read, seen);
         let mut slots = [WaitSlot::default(), WaitSlot::default()];
         for slot in &mut slots {
-            // The reactor's copy is the last one.
+            // The reactor has the last reference.
             let waker = Waker::from(Arc::new(Bad));
             assert!(registration.poll_ready(Direction::Read, slot, &waker).is_pending());
         }
         registration.leave(&mut slots[0]);
-        // The other wait was forgotten.
+        // The other wait was leaked.
         drop(registration);
         assert!(!reactor.has_sources());
     }

@@ -1,4 +1,4 @@
-//! A worker's run queue: bounded, first in first out, one owner, any number of thieves.
+//! A worker's run queue: a bounded FIFO with one owner and any number of thieves.
 //!
 //! ```text
 //!             head (anyone: CAS)          tail (owner: store)
@@ -7,20 +7,20 @@
 //!         taken | entries                   | free
 //! ```
 //!
-//! The [`Owner`] pushes at the tail and pops at the head; a [`Stealer`] takes the older half at the
-//! head, straight into the thief's own ring. The types keep the roles apart: there is one `Owner`
-//! per ring, it can be sent but not shared, and to steal one must own a ring to put things into.
+//! The [`Owner`] pushes at the tail and pops at the head. A [`Stealer`] takes the older half at the
+//! head, directly into the thief's own ring. The types separate the roles: there is one `Owner` per
+//! ring, it can be sent but not shared, and a thief needs a ring that receives the entries.
 //!
-//! An entry is an address. The ring neither follows nor frees it: what is left in a ring when its
-//! handles are gone is forgotten, so the owner drains it first.
+//! An entry is an address. The ring neither dereferences nor frees it. Entries left in a ring when
+//! its handles are dropped are leaked, so the owner drains it first.
 //!
 //! # Why each entry is delivered exactly once
 //!
 //! 1. *Indices never repeat.* `head` and `tail` only grow, by one CAS or one store for each step,
 //!    and are 64 bits wide: at one step per nanosecond they would wrap after 584 years. So a CAS on
-//!    `head` that succeeds proves that nobody took anything since `head` was read: there is no ABA.
-//!    (32 bits wrap within a minute of a busy worker: a thief stopped for just that long could
-//!    deliver stale entries.)
+//!    `head` that succeeds proves that no entry was taken since `head` was read: there is no ABA.
+//!    (With 32 bits a busy worker wraps within a minute, and a thief suspended for exactly that
+//!    long could deliver stale entries.)
 //! 2. *What is taken was written.* A slot is written before the tail that covers it is stored
 //!    (release); a thief loads the tail (acquire) before it reads slots below it. The owner reads
 //!    what it wrote itself.
@@ -29,14 +29,15 @@
 //!    by the owner only after it loaded (acquire) a `head` beyond `i`. Every such value was stored
 //!    by the CAS (release) that took `i`, or by a later one, which continues its release sequence.
 //!    So the reads of the thief who took `i` happen before the overwriting.
-//! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Whoever stored that
-//!    tail had read a head at most `CAPACITY` behind it, and by the acquire the thief reads no
-//!    older one. A `head` beyond the loaded tail says that all of these entries are gone.
+//! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Before the
+//!    owner stored that tail, it had read a head at most `CAPACITY` behind it, and by the acquire
+//!    the thief reads no older head. A `head` beyond the loaded tail means that all of these entries are gone.
 //! 5. *Moved entries are in one ring at a time.* The thief copies them above its own tail, where
-//!    only it writes and nobody reads, and stores its tail only after the CAS made them its own.
+//!    only it writes and no other thread reads, and stores its tail only after the CAS made them
+//!    its own.
 //!
-//! None of this orders a push against a look at *another* place: who must be sure that a parking
-//! worker sees a push needs a `SeqCst` fence (see [`idle`](crate::idle)).
+//! None of this orders a push against a load of *another* location. Code that requires a parking
+//! worker to see a push needs a `SeqCst` fence (see [`idle`](crate::idle)).
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +55,7 @@ use crate::prim::{
 };
 use std::{array, cell::Cell, fmt, iter, marker::PhantomData, ptr, ptr::NonNull};
 
-/// How many entries a ring holds.
+/// The number of entries a ring holds.
 pub const CAPACITY: usize = if cfg!(loom) { 4 } else { 1024 };
 
 const ENTRIES: u64 = CAPACITY as u64;
@@ -81,24 +82,24 @@ const ENTRIES: u64 = CAPACITY as u64;
 /// ```
 pub struct Owner<H> {
     ring: Arc<Ring<H>>,
-    /// `Send`, not `Sync`: two threads never push at once.
+    /// Makes it `!Sync`, so that two threads never push at once.
     unshared: PhantomData<Cell<()>>,
 }
 
 impl<H> Owner<H> {
-    /// An empty ring.
+    /// Creates an empty ring.
     pub fn new() -> Owner<H> {
         let slots = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
-        let [head, tail] = [0, 0].map(|index| Line(AtomicU64::new(index)));
+        let [head, tail] = [0, 0].map(|index| CacheAligned(AtomicU64::new(index)));
         Owner { ring: Arc::new(Ring { head, tail, slots }), unshared: PhantomData }
     }
 
-    /// A handle with which the other workers steal from this ring.
+    /// Returns a handle by which other workers steal from this ring.
     pub fn stealer(&self) -> Stealer<H> {
         Stealer { ring: self.ring.clone() }
     }
 
-    /// Adds an entry behind the others. A full ring gives it back.
+    /// Adds an entry behind the others. Returns the entry if the ring is full.
     pub fn push(&self, entry: NonNull<H>) -> Result<(), NonNull<H>> {
         let (tail, room) = self.room();
         if room == 0 {
@@ -125,9 +126,10 @@ impl<H> Owner<H> {
         None
     }
 
-    /// [`pop`](Owner::pop) from a ring nobody ever steals from: a store instead of a CAS, which on
-    /// most machines is the dearest part of a pop. If somebody does, an entry is delivered twice.
-    pub(crate) fn pop_alone(&self) -> Option<NonNull<H>> {
+    /// [`pop`](Owner::pop) from a ring that no thread ever steals from: a store instead of a CAS,
+    /// which is the most expensive part of a pop on most machines. With a thief, an entry could be
+    /// delivered twice.
+    pub(crate) fn pop_unstolen(&self) -> Option<NonNull<H>> {
         let Ring { head, tail, .. } = &*self.ring;
         let oldest = head.0.load(Relaxed);
         if oldest == tail.0.load(Relaxed) {
@@ -138,22 +140,23 @@ impl<H> Owner<H> {
         NonNull::new(entry)
     }
 
-    /// Takes the entries one by one, oldest first, until there are none.
+    /// Removes the entries one by one, oldest first, until there are none.
     pub fn drain(&self) -> impl Iterator<Item = NonNull<H>> {
         iter::from_fn(|| self.pop())
     }
 
-    /// How many entries there are; thieves may already be taking some of them.
+    /// Returns the number of entries; thieves may already be taking some of them.
     pub fn len(&self) -> usize {
         CAPACITY - self.room().1 as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The index of the next push, and how many may follow. Acquires the slots that became free.
+    /// Returns the index of the next push and the number of free slots. Acquires the slots that
+    /// became free.
     fn room(&self) -> (u64, u64) {
         let tail = self.ring.tail.0.load(Relaxed);
         (tail, ENTRIES - (tail - self.ring.head.0.load(Acquire)))
@@ -178,10 +181,10 @@ pub struct Stealer<H> {
 }
 
 impl<H> Stealer<H> {
-    /// Takes the older half of the entries, rounded up. The oldest is returned, to be run at once;
-    /// the others go into the thief's ring, in order, as many as it has room for.
+    /// Takes the older half of the entries, rounded up. Returns the oldest, to be run at once; the
+    /// others go into the thief's ring, in order, as many as it has room for.
     ///
-    /// `None`: all that this ring held when the call began is gone.
+    /// Returns `None` if all entries that this ring held when the call began are gone.
     pub fn steal_into(&self, thief: &Owner<H>) -> Option<NonNull<H>> {
         let (free, room) = thief.room();
         loop {
@@ -200,12 +203,12 @@ impl<H> Stealer<H> {
         }
     }
 
-    /// How many entries there were a moment ago.
+    /// Returns the number of entries a moment ago.
     pub fn len(&self) -> usize {
         self.ring.entries().1 as usize
     }
 
-    /// Whether there were none a moment ago.
+    /// Returns true if there were no entries a moment ago.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -225,22 +228,22 @@ impl<H> fmt::Debug for Stealer<H> {
 
 struct Ring<H> {
     /// The index of the oldest entry.
-    head: Line<AtomicU64>,
+    head: CacheAligned<AtomicU64>,
     /// The index after the newest entry.
-    tail: Line<AtomicU64>,
+    tail: CacheAligned<AtomicU64>,
     slots: [AtomicPtr<H>; CAPACITY],
 }
 
-/// Alone in its cache lines (two: they are fetched in pairs), since others write next to it.
+/// Aligned to two cache lines, which are fetched in pairs, to avoid false sharing.
 #[repr(align(128))]
-struct Line<T>(T);
+struct CacheAligned<T>(T);
 
 impl<H> Ring<H> {
     fn slot(&self, index: u64) -> &AtomicPtr<H> {
         &self.slots[(index % ENTRIES) as usize]
     }
 
-    /// As a thief sees it: the index of the oldest entry, and how many there are.
+    /// Returns the index of the oldest entry and the number of entries, as a thief sees them.
     fn entries(&self) -> (u64, u64) {
         let tail = self.tail.0.load(Acquire);
         let head = self.head.0.load(Relaxed);

@@ -1,4 +1,4 @@
-//! The runtime as its owner sees it.
+//! The public interface of a runtime.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -28,9 +28,9 @@ use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
 use crate::worker::Worker;
 
-/// How a [`Runtime`] is to be.
+/// Configures and builds a [`Runtime`].
 #[derive(Clone)]
-#[must_use = "build it"]
+#[must_use = "call `build` to get the runtime"]
 pub struct Builder {
     workers: usize,
     name: String,
@@ -61,30 +61,32 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// How many threads run tasks; as many as there are processors unless set. 0 counts as 1.
+    /// Sets the number of workers, which run tasks. The default is the number of processors; 0
+    /// counts as 1.
     ///
-    /// With two or more, each is a thread of the runtime's own. A thread that calls `block_on`
-    /// then polls only the body of its program and what was started there with `spawn_local`, so
-    /// that no other task can hold it up. With one worker, the first thread in `block_on` is it.
+    /// With two or more, each worker is a thread of the runtime. A thread that calls `block_on`
+    /// then polls only the body of its program and the tasks that `spawn_local` started there, so
+    /// that no other task can delay it. With one worker, the first thread in `block_on` is the
+    /// worker.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers.clamp(1, MAX_WORKERS);
         self
     }
 
-    /// Only threads that call `block_on` run tasks: one at a time, besides what is pinned to the
-    /// others.
+    /// Runs tasks only on threads that call `block_on`: one of them is the worker, the others poll
+    /// only what is pinned to them. The same as [`workers(1)`](Builder::workers).
     pub fn current_thread(self) -> Self {
         self.workers(1)
     }
 
-    /// What the threads are called.
+    /// Sets the prefix of the threads' names. The default is `asx`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// How many threads there may be for blocking jobs; 512 unless set. They are started when they
-    /// are needed; when there are that many, jobs wait for one. 0 counts as 1.
+    /// Sets the largest number of threads for blocking jobs. The default is 512; 0 counts as 1.
+    /// Threads are started on demand. When all of them are in use, jobs are queued.
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         self.blocking_threads = threads.max(1);
         self
@@ -98,31 +100,31 @@ impl Builder {
         self
     }
 
-    /// Records what happens, as [`Runtime::journal`] then tells; of more than `capacity` events the
-    /// oldest are forgotten. Off unless set; it costs time at every step, and up to 32 bytes times
+    /// Enables the journal, which [`Runtime::journal`] returns. It keeps the last `capacity` events.
+    /// It is off by default: recording takes time at every step, and up to 32 bytes times
     /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some(Recording::new(capacity, WhenFull::Overwrite));
         self
     }
 
-    /// As [`journal`](Builder::journal), but nothing is forgotten: when `capacity` events have been
+    /// Enables a [`journal`](Builder::journal) that loses no event. Once `capacity` events have been
     /// recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
     pub fn whole_journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some(Recording::new(capacity, WhenFull::Refuse));
         self
     }
 
-    /// What all randomness comes from: [`Cx::random`](asx_runtime::Cx::random), and the workers'
-    /// own choices. Another one each time unless set.
+    /// Sets the seed of all random numbers: those of [`Cx::random`](asx_runtime::Cx::random), and
+    /// the workers' own choices. The default is a different one for each runtime.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Has each worker draw from the [seed](Builder::seed) which of its own ready tasks of the same
-    /// priority goes next, instead of the one that has waited longest: for tests of programs that
-    /// must not depend on that order.
+    /// Makes each worker choose among its own ready tasks of equal priority by the
+    /// [seed](Builder::seed), instead of taking the one that has waited longest. This is for tests
+    /// of programs that must not depend on the order.
     pub fn seeded_order(mut self) -> Self {
         self.rules.tie_break = TieBreak::Seeded;
         self
@@ -148,31 +150,34 @@ impl Builder {
         self
     }
 
-    /// How many tasks that are being cancelled go in a row while other work waits; 16 unless set.
+    /// Sets the limit of consecutive dispatches of cancelled tasks while other work waits. The
+    /// default is 16.
     pub fn cancel_streak_limit(mut self, limit: u32) -> Self {
         self.rules.cancel_streak_limit = limit;
         self
     }
 
-    /// Who advises workers which lane to prefer; [`Adaptive`] unless set. It is asked before every
-    /// dispatch, which costs time; the default one only where there is a choice.
+    /// Sets the governor, which advises workers which lane to prefer. The default is [`Adaptive`],
+    /// which is called only if there is a choice. Any other one is called before every dispatch,
+    /// which takes time.
     pub fn governor(mut self, governor: impl Governor) -> Self {
         self.rules.governor = Some(Arc::new(governor));
         self.rules.governs_all = true;
         self
     }
 
-    /// How many of each thing there may be at once; any number unless set. What is refused for that
-    /// says `RESOURCE_EXHAUSTED`. Timers have [a limit of their own](Builder::max_timers).
+    /// Limits the number of objects of each kind that exist at once. By default there is no limit. A
+    /// refused operation fails with `RESOURCE_EXHAUSTED`. Timers have
+    /// [a separate limit](Builder::max_timers).
     ///
     /// [`Limits::cancel_queue`] applies to [`Task::try_cancel`](asx_runtime::Task::try_cancel) and
     /// [`Task::cancel`](asx_runtime::Task::cancel). Cancels by scopes, timeouts, deadlines, failed
     /// siblings and shutdown are never refused.
     ///
-    /// [`Limits::memory`] bounds an estimate that is the same on every host, not what the allocator
-    /// gives: 256 bytes for a task or region that lives, 64 for an obligation or an armed timer,
-    /// and for a channel [of a scope](asx_runtime::channel::ChannelExt::channel) 256 and 64 for
-    /// each slot.
+    /// [`Limits::memory`] bounds an estimate that is the same on every host, not the allocated
+    /// memory: 256 bytes for each live task or region, 64 for each obligation or armed timer, and
+    /// for a channel [of a scope](asx_runtime::channel::ChannelExt::channel) 256 and 64 for each
+    /// slot.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.settings.limits = Some(limits);
         self
@@ -215,67 +220,66 @@ impl Builder {
         self
     }
 
-    /// Sets how long the chain of causes of a cancel may get: the number of links (16 by default)
-    /// and their size in bytes (4096 by default), where a link costs 88 bytes and its message. Both
-    /// count the reason itself, which is always kept. The chain of a reason beyond a limit is cut
-    /// off at the far end, and the last link that is kept says so
-    /// ([`Reason::truncated`](asx_kernel::cancel::Reason::truncated)).
+    /// Limits the chain of causes of a cancel: the number of links (16 by default) and their size in
+    /// bytes (4096 by default), where a link takes 88 bytes and its message. Both include the
+    /// reason itself, which is always kept. A longer chain is cut off at the far end, and its last
+    /// link is marked ([`Reason::truncated`](asx_kernel::cancel::Reason::truncated)).
     pub fn cancel_chain(mut self, depth: usize, bytes: usize) -> Self {
         self.settings.chain = ChainLimits { depth, bytes };
         self
     }
 
-    /// How many sleeps, timeouts and ticks may wait at once; any number unless set. One more fails:
-    /// a task that waits for it is cancelled (`ResourceUnavailable`), and
-    /// [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) answers `RESOURCE_EXHAUSTED`.
+    /// Limits the number of armed sleeps, timeouts and ticks. By default there is no limit. A
+    /// further one fails: a task that waits for it is cancelled (`ResourceUnavailable`), and
+    /// [`Cx::try_sleep`](asx_runtime::Cx::try_sleep) returns `RESOURCE_EXHAUSTED`.
     pub fn max_timers(mut self, timers: usize) -> Self {
         self.settings.wheel.limit = timers;
         self
     }
 
-    /// Has timers that are nearly due fire together, early, so that a worker gets up for all of
-    /// them; off unless set. When at least `min_group_size` timers are due before the next multiple
-    /// of `window`, all of them fire. A window of zero is off.
+    /// Fires timers that are nearly due together, early, so that a worker wakes once for all of
+    /// them. Off by default. When at least `min_group_size` timers are due before the next multiple
+    /// of `window`, all of them fire. A `window` of zero disables this.
     pub fn coalesce_timers(mut self, window: Duration, min_group_size: usize) -> Self {
         let coalesce = (!window.is_zero()).then_some(Coalesce { window, min_group_size });
         self.settings.wheel.coalesce = coalesce;
         self
     }
 
-    /// How many polls a task may take for its cleanup once it has seen that it is cancelled, and a
-    /// finalizer in all; `u32::MAX` for any number. Unless set that depends on the
-    /// [kind](asx_kernel::cancel::Kind) of the cancel: from 1000 for `User` to 50 for `Shutdown`. 0
-    /// counts as 1. A scope may set its own
-    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)), and a cancel
-    /// too ([`Why::cleanup_polls`](asx_runtime::Why::cleanup_polls)).
+    /// Sets the number of polls that a task may take for its cleanup once it has observed its
+    /// cancel, and a finalizer in total; `u32::MAX` removes the limit. The default depends on the
+    /// [kind](asx_kernel::cancel::Kind) of the cancel, from 1000 for `User` to 50 for `Shutdown`. 0
+    /// counts as 1. A scope may set its own limit
+    /// ([`ScopeBuilder::cleanup_polls`](asx_runtime::ScopeBuilder::cleanup_polls)), and so may a
+    /// cancel ([`Why::cleanup_polls`](asx_runtime::Why::cleanup_polls)).
     ///
-    /// A time that was stated with the cancel ([`Grace::hard`],
-    /// [`Why::cleanup_time`](asx_runtime::Why::cleanup_time)) takes the place of any number of
-    /// polls: nothing is ended by force before it is over.
+    /// A time that the cancel states ([`Grace::hard`],
+    /// [`Why::cleanup_time`](asx_runtime::Why::cleanup_time)) replaces the limit of polls: nothing
+    /// is aborted before that time has passed.
     pub fn cleanup_polls(mut self, polls: u32) -> Self {
         self.cleanup_polls = Some(polls.max(1));
         self
     }
 
-    /// How long cleanup may take: of a task once it has seen that it is cancelled, of each
-    /// finalizer, and of a [shield](asx_runtime::Cx::shield) that hides a cancel. 30 seconds unless
-    /// set, `None` for ever. What happens then is said at
-    /// [`ScopeBuilder::cleanup_time`](asx_runtime::ScopeBuilder::cleanup_time), by which a scope
-    /// may set its own; a cancel and a shield may, too
-    /// ([`Why::cleanup_time`](asx_runtime::Why::cleanup_time),
+    /// Sets how long cleanup may take: that of a task once it has observed its cancel, each
+    /// finalizer, and each [shield](asx_runtime::Cx::shield) that hides a cancel. The default is 30
+    /// seconds; `None` removes the limit.
+    /// [`ScopeBuilder::cleanup_time`](asx_runtime::ScopeBuilder::cleanup_time), which sets the time
+    /// of a scope, describes what happens afterwards. A cancel and a shield may also set their own
+    /// time ([`Why::cleanup_time`](asx_runtime::Why::cleanup_time),
     /// [`Cx::shield_for`](asx_runtime::Cx::shield_for)).
     ///
-    /// A time that is set takes the place of polls, unless [these](Builder::cleanup_polls) are set
-    /// as well.
+    /// Setting a time removes the limit of polls, unless
+    /// [`cleanup_polls`](Builder::cleanup_polls) is set as well.
     pub fn cleanup_time(mut self, time: Option<Duration>) -> Self {
         self.cleanup_time = Some(time);
         self
     }
 
-    /// How many polls a task may take from when it is asked to stop to where it sees that; 1000
-    /// unless set, `None` or more than 65 533 for any number. A task that takes more is counted
-    /// ([`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels)) and told of by
-    /// `tracing`, once. The task continues. A poll that does not return is found by
+    /// Sets the number of polls that a task may take from its cancel until it observes it. The
+    /// default is 1000; `None` or more than 65 533 removes the limit. A task that takes more is
+    /// counted in [`Health::unheeded_cancels`](asx_runtime::Health::unheeded_cancels) and reported
+    /// by `tracing`, once. The task continues. A poll that does not return is found by
     /// [`long_poll`](Builder::long_poll).
     pub fn cancel_latency(mut self, polls: Option<u16>) -> Self {
         self.settings.cancel_latency = polls;
@@ -300,7 +304,7 @@ impl Builder {
     /// let _ = runtime.block_on(async |cx: Cx| {
     ///     cx.scope(async |s: Scope<Cancelled>| {
     ///         let busy = s.task("busy").spawn(async move |_cx: Cx| {
-    ///             std::thread::sleep(3 * limit); // a loop that does not look
+    ///             std::thread::sleep(3 * limit); // a poll that does not observe the cancel
     ///             Ok(())
     ///         });
     ///         busy.cancel("enough");
@@ -316,17 +320,17 @@ impl Builder {
         self
     }
 
-    /// Has programs fail whose cancels are unheeded, for tests: once everything has ended,
-    /// [`block_on`](Runtime::block_on) panics instead of giving its value, and names the first task
-    /// that took more polls than [it may](Builder::cancel_latency) or a
-    /// [longer poll](Builder::long_poll). Of several programs at a time,
-    /// the first that ends is told.
+    /// Makes programs with unheeded cancels fail, for tests. Once everything has completed,
+    /// [`block_on`](Runtime::block_on) panics instead of returning its value. The panic names the
+    /// first task that exceeded the [cancel latency](Builder::cancel_latency) or the
+    /// [poll time](Builder::long_poll). With several concurrent programs, the first to complete
+    /// fails.
     pub fn deny_unheeded_cancels(mut self) -> Self {
         self.denies_unheeded = true;
         self
     }
 
-    /// What is set, with what counts where nothing is.
+    /// Returns the settings, with defaults for those that are not set.
     fn settings(&self) -> Settings {
         let any = self.cleanup_time.flatten().map(|_| u32::MAX);
         Settings {
@@ -336,11 +340,11 @@ impl Builder {
         }
     }
 
-    /// Starts the threads.
+    /// Builds the runtime and starts its threads.
     ///
     /// # Errors
-    /// The error of the system if a thread cannot be started. `InvalidInput` with a [`BuildError`]
-    /// inside if settings contradict each other.
+    /// The error of the operating system if a thread cannot be started. `InvalidInput` with a
+    /// [`BuildError`] inside if settings contradict each other.
     pub fn build(self) -> io::Result<Runtime> {
         self.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..self.workers)
@@ -361,13 +365,13 @@ impl Builder {
             .into_iter()
             .zip(0..)
             .map(|(queue, index)| Worker::new(index, shared.clone(), core.clone(), queue));
-        // See decision 036: the body of a program cannot leave its thread, so where another worker
-        // can run a task, that thread takes none.
+        // See decision 036: the body of a program cannot leave its thread. With several workers,
+        // that thread runs no other tasks, since another worker can.
         let first = if self.workers == 1 { workers.next().map(Box::new) } else { None };
         let mut runtime = Runtime {
             root: core.root(),
             core: core.clone(),
-            places: BlockOnSlots::new(shared.clone(), first),
+            slots: BlockOnSlots::new(shared.clone(), first),
             threads: Vec::new(),
             shared: shared.clone(),
             denies_unheeded: self.denies_unheeded,
@@ -396,7 +400,7 @@ impl Builder {
     }
 }
 
-/// Settings of a [`Builder`] that do not make a runtime.
+/// Error for contradictory or invalid settings of a [`Builder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -404,7 +408,7 @@ pub enum BuildError {
     ThreadName,
     /// [`task_key_order`](Builder::task_key_order) with several workers.
     TaskKeyOrder {
-        /// How many workers were set.
+        /// The number of workers that was set.
         workers: usize,
     },
 }
@@ -453,41 +457,41 @@ impl std::fmt::Debug for Builder {
 pub struct Runtime {
     pub(crate) root: Arc<Region>,
     pub(crate) core: Arc<Core>,
-    /// For the threads that call `block_on`.
-    pub(crate) places: BlockOnSlots,
+    /// Slots for threads that call `block_on`.
+    pub(crate) slots: BlockOnSlots,
     threads: Vec<JoinHandle<()>>,
     pub(crate) shared: Arc<Shared>,
-    /// Whether programs fail whose cancels are unheeded.
+    /// Whether programs with unheeded cancels fail.
     pub(crate) denies_unheeded: bool,
-    /// Whether what is alive after a shutdown was reported.
+    /// Whether the tasks alive after a shutdown have been reported.
     reported_alive: AtomicBool,
-    /// Checks in an audit build which references are left. Dropped last.
+    /// Checks in an audit build which references remain. Dropped last.
     end_audit: Option<End>,
 }
 
 impl Runtime {
-    /// A runtime with a worker per processor.
+    /// Creates a runtime with one worker per processor.
     pub fn new() -> io::Result<Runtime> {
         Builder::default().build()
     }
 
-    /// Sets a runtime up.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// What other threads need to look at the runtime and to stop it.
+    /// Returns a handle by which other threads observe the runtime and stop it.
     pub fn handle(&self) -> Handle {
         Handle::of(&self.root)
     }
 
-    /// What lives, where, and what it waits for.
+    /// Returns a snapshot of all live tasks and regions, with the operations they wait for.
     pub fn dump(&self) -> Dump {
         Dump::of(&self.root)
     }
 
-    /// What was recorded so far, if [`Builder::journal`] asked for it. While tasks run it may lack
-    /// what threads are writing just then.
+    /// Returns the events recorded so far, if [`Builder::journal`] enabled that. While tasks are
+    /// running, events that other threads are writing may be missing.
     ///
     /// ```
     /// let runtime = asx::Runtime::builder().journal(1000).build()?;
@@ -500,52 +504,52 @@ impl Runtime {
         self.core.recorded()
     }
 
-    /// What the runtime has done so far.
+    /// Returns the metrics of the runtime.
     pub fn metrics(&self) -> Metrics {
         self.handle().metrics()
     }
 
-    /// Checks whether nothing is alive; see [`Handle::quiescence`]. A runtime is quiescent after a
-    /// [`shutdown`](Runtime::shutdown) that succeeded, unless another thread still waits for a
-    /// timer. Before that the root region is open.
+    /// Checks that nothing is alive; see [`Handle::quiescence`]. A runtime is quiescent after a
+    /// successful [`shutdown`](Runtime::shutdown), unless another thread still waits for a timer.
+    /// Before that the root region is open.
     ///
     /// # Errors
-    /// The failures in the order of the check, and everything that is alive.
+    /// The failures in the order of the checks, and everything that is alive.
     pub fn quiescence(&self) -> Result<(), QuiescenceError> {
         self.handle().quiescence()
     }
 
-    /// Stops everything gently and waits for it: told now, cancelled after `grace.soft`, ended by
-    /// force after `grace.hard` more. It waits no longer than something lives. No program starts
-    /// afterwards.
+    /// Shuts everything down and waits for it: tasks are notified at once, cancelled after
+    /// `grace.soft`, and aborted after a further `grace.hard`. Returns as soon as everything has
+    /// completed. No program starts afterwards.
     ///
     /// # Errors
-    /// What still lives a second after that: tasks whose polls do not return. The runtime also
-    /// reports it, once: as an event of `tracing` if that has a subscriber, else on the error
+    /// The tasks still alive a second later, whose polls do not return. The runtime also reports
+    /// them, once: as an event of `tracing` if that has a subscriber, otherwise on the error
     /// output.
     pub fn shutdown(&self, grace: impl Into<Grace>) -> Result<(), Dump> {
         let grace = grace.into();
         self.handle().stop(grace);
-        let signal = Arc::new(Ended::default());
+        let signal = Arc::new(CloseSignal::default());
         let waker = Waker::from(signal.clone());
-        let place = self.places.take_free();
-        let patience = grace.soft.saturating_add(grace.hard).saturating_add(STUCK);
-        let end = Instant::now().checked_add(patience);
-        let late = || end.is_some_and(|end| Instant::now() >= end);
+        let place = self.slots.take_worker();
+        let limit = grace.soft.saturating_add(grace.hard).saturating_add(EXTRA_SHUTDOWN_TIME);
+        let end = Instant::now().checked_add(limit);
+        let is_late = || end.is_some_and(|end| Instant::now() >= end);
         let mut closed = self.root.poll_closed(&waker);
         match place {
-            // No thread in `block_on` is worker 0: this one drives.
+            // No thread in `block_on` is worker 0: this one runs the tasks.
             Some(worker) => {
                 self.shared.idle.join();
-                // What was pinned to this thread meanwhile ends here, whatever else does not.
-                while !closed && (!late() || worker.pins() > 0) {
+                // Tasks pinned to this thread meanwhile have to complete here, even after the limit.
+                while !closed && (!is_late() || worker.pins() > 0) {
                     worker.run_for(Duration::from_millis(1));
                     closed = self.root.poll_closed(&waker);
                 }
                 self.leave(Some(worker), None);
             }
             None => {
-                while !closed && !late() {
+                while !closed && !is_late() {
                     signal.wait(end);
                     closed = self.root.poll_closed(&waker);
                 }
@@ -559,7 +563,7 @@ impl Runtime {
     }
 }
 
-/// Reports what is alive after a shutdown, if anything is and it was not reported before.
+/// Reports what is alive after a shutdown, unless it was reported before.
 fn report_alive(root: &Region, core: &Core, reported: &AtomicBool) {
     if root.is_closed() || reported.load(Relaxed) {
         return;
@@ -572,23 +576,23 @@ fn report_alive(root: &Region, core: &Core, reported: &AtomicBool) {
     }
 }
 
-/// How long a shield hides a cancel unless set.
+/// The default limit of cleanup time.
 const CLEANUP_TIME: Duration = Duration::from_secs(30);
 
-/// How long a poll may take after its task was cancelled, unless set.
+/// The default limit of a poll after its task was cancelled.
 const LONG_POLL: Duration = Duration::from_secs(1);
 
-/// Beyond its grace, how long a shutdown waits for polls that do not return.
-const STUCK: Duration = Duration::from_secs(1);
+/// How much longer than its grace period a shutdown waits for polls that do not return.
+const EXTRA_SHUTDOWN_TIME: Duration = Duration::from_secs(1);
 
-/// Wakes a thread that waits for the end.
+/// Wakes a thread that waits for the root region to close.
 #[derive(Default)]
-struct Ended {
+struct CloseSignal {
     ended: Mutex<bool>,
     changed: Condvar,
 }
 
-impl Ended {
+impl CloseSignal {
     fn wait(&self, end: Option<Instant>) {
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
         while !*ended {
@@ -603,7 +607,7 @@ impl Ended {
     }
 }
 
-impl Wake for Ended {
+impl Wake for CloseSignal {
     fn wake(self: Arc<Self>) {
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
@@ -665,7 +669,7 @@ mod tests {
     use asx_runtime::{Cancelled, Cx, Scope};
 
     #[test]
-    fn entries_that_come_late_keep_nothing() {
+    fn late_entries_do_not_keep_a_dropped_runtime_alive() {
         for round in 0..100 {
             let runtime = Runtime::builder().workers(1 + round % 3).build().unwrap();
             let shared = Arc::downgrade(&runtime.shared);

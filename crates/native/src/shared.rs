@@ -1,4 +1,4 @@
-//! What all threads of a runtime share: the global lanes, and what workers show each other.
+//! The state shared by all threads of a runtime: global lanes, and the public part of each worker.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, OnceLock};
@@ -34,33 +34,33 @@ pub(crate) struct Shared {
     pub(crate) monitor: Arc<PollMonitor>,
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) rules: Rules,
-    /// Where guests sit, each made when it is first taken.
-    pub(crate) seats: Box<[OnceLock<Box<BlockOnSlot>>]>,
-    /// When, at the latest, one gets up by itself to look at the timers: of those that sleep until
-    /// woken, and the one that sleeps until the next timer. Nanoseconds; `u64::MAX`: none does.
+    /// The slots of guests, each created when it is first taken.
+    pub(crate) guest_slots: Box<[OnceLock<Box<BlockOnSlot>>]>,
+    /// When a worker wakes by itself to check the timers, at the latest: one that sleeps until
+    /// woken, and one that sleeps until the next timer. In nanoseconds; `u64::MAX` for none.
     pub(crate) backstops: [AtomicU64; 2],
     clock: Clock,
-    /// Random numbers drawn by threads that are no workers.
+    /// The number of random numbers drawn by threads that are no workers.
     drawn: AtomicU64,
-    /// Entries of each lane that are in the queues and dead.
+    /// The number of dead entries in the queues, by lane.
     dead: [AtomicIsize; 3],
-    /// How many threads are in `block_on`: without one, and without another worker, nobody looks at
-    /// the timers.
+    /// The number of threads in `block_on`. If there is none and no other worker, the timers are
+    /// not checked.
     pub(crate) programs: AtomicUsize,
 }
 
-/// How workers choose.
+/// The settings by which workers choose.
 #[derive(Clone)]
 pub(crate) struct Rules {
-    /// Cancel dispatches in a row while other work waits.
+    /// The limit of consecutive cancel dispatches while other work waits.
     pub(crate) cancel_streak_limit: u32,
-    /// The order of equals in a worker's own ready lane. By task key only with one worker: then in
-    /// every lane.
+    /// The order of equal entries in a worker's own ready lane. The order by task key requires a
+    /// single worker and then applies to every lane.
     pub(crate) tie_break: TieBreak,
-    /// What the workers' random numbers come from.
+    /// The seed of the workers' random numbers.
     pub(crate) seed: u64,
     pub(crate) governor: Option<Arc<dyn Governor>>,
-    /// The governor is asked before every dispatch, and not only where there is a choice.
+    /// The governor is called before every dispatch, even if there is no choice.
     pub(crate) governs_all: bool,
 }
 
@@ -77,17 +77,17 @@ impl Default for Rules {
     }
 }
 
-/// What a worker shows the others.
+/// The part of a worker that other threads see.
 pub(crate) struct Remote {
-    /// Ready entries of the usual priority.
+    /// Ready entries at the default priority.
     pub(crate) queue: queue::Shared,
-    /// Everything else, and what others sent to this worker.
+    /// All other entries, and those that other threads sent to this worker.
     pub(crate) lanes: SharedLanes,
-    /// What it has done.
+    /// Its metrics.
     pub(crate) counters: Counters,
-    /// How many tasks live that must run there.
+    /// The number of live tasks pinned to it.
     pub(crate) pins: AtomicUsize,
-    /// How many plainly ready entries wait that must run there.
+    /// The number of waiting ready entries at the default priority that are pinned to it.
     pub(crate) pinned: AtomicUsize,
 }
 
@@ -101,13 +101,13 @@ impl Remote {
 }
 
 impl Remote {
-    /// How many entries others may take.
+    /// Returns the number of entries that other workers may take.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.lanes.stealable()
     }
 }
 
-/// What a governor says. One that panics has no preference: no worker ends of it.
+/// Calls the governor. A panic counts as no preference and does not end the worker.
 fn advice(governor: &dyn Governor, core: &Core, view: View) -> Suggestion {
     core.contain(|| governor.suggest(view)).unwrap_or(Suggestion::NoPreference)
 }
@@ -123,10 +123,10 @@ impl Shared {
         let interrupt: Arc<dyn Interrupt> = reactor.clone();
         let idle = Idle::with_interrupt(remotes.len(), &interrupt);
         if remotes.len() == 1 {
-            // That worker is whoever calls `block_on`.
+            // The only worker is the thread that calls `block_on`.
             idle.leave();
         }
-        let global = SharedLanes::in_line();
+        let global = SharedLanes::with_fifo();
         if rules.tie_break == TieBreak::TaskKey {
             let own = remotes.iter().map(|remote| &remote.lanes);
             own.chain([&global]).for_each(SharedLanes::order_by_task);
@@ -139,7 +139,7 @@ impl Shared {
             remotes,
             closed: AtomicBool::new(false),
             rules,
-            seats: (0..GUESTS).map(|_| OnceLock::new()).collect(),
+            guest_slots: (0..GUESTS).map(|_| OnceLock::new()).collect(),
             backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
@@ -152,8 +152,8 @@ impl Shared {
         })
     }
 
-    /// What the governor advises who sees these lanes besides the global ones. The default one has
-    /// no preference where there is no choice, and is not asked.
+    /// Returns the governor's suggestion for a thread that sees these lanes besides the global
+    /// ones. The default governor has no preference without a choice, and is not called then.
     #[inline]
     pub(crate) fn suggestion(
         &self,
@@ -171,7 +171,7 @@ impl Shared {
         }
     }
 
-    /// Whether there is anything that could be dispatched, or stolen.
+    /// Returns true if anything could be dispatched or stolen.
     fn has_work(&self, pending: Pending) -> bool {
         pending.any() || self.remotes.iter().any(|remote| remote.waiting() > 0)
     }
@@ -190,14 +190,14 @@ impl Shared {
         }
     }
 
-    /// Moves a manual clock; a time that has passed already changes nothing.
+    /// Advances a manual clock. An earlier time has no effect.
     pub(crate) fn set_now(&self, now: Time) {
         self.clock.set(now);
     }
 
     fn lanes(&self) -> impl Iterator<Item = &SharedLanes> {
         let workers = self.remotes.iter().map(|remote| &remote.lanes);
-        let guests = self.seats().map(|seat| &seat.lanes);
+        let guests = self.guest_slots().map(|slot| &slot.lanes);
         std::iter::once(&self.global).chain(workers).chain(guests)
     }
 
@@ -205,20 +205,20 @@ impl Shared {
         Core::new(self.clone(), settings)
     }
 
-    /// The seats that were ever taken.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = &BlockOnSlot> {
-        // Those that are made first are taken first.
-        self.seats.iter().map_while(|seat| seat.get()).map(|seat| &**seat)
+    /// Returns the slots that were ever taken.
+    pub(crate) fn guest_slots(&self) -> impl Iterator<Item = &BlockOnSlot> {
+        // They are created in this order.
+        self.guest_slots.iter().map_while(|slot| slot.get()).map(|slot| &**slot)
     }
 
-    /// The seat of a guest; guests are numbered after the workers.
-    pub(crate) fn seat(&self, pin: u16) -> Option<&BlockOnSlot> {
+    /// Returns the slot of a guest. Guests are numbered after the workers.
+    pub(crate) fn guest_slot(&self, pin: u16) -> Option<&BlockOnSlot> {
         let at = usize::from(pin).checked_sub(self.remotes.len())?;
-        self.seats.get(at)?.get().map(|seat| &**seat)
+        self.guest_slots.get(at)?.get().map(|slot| &**slot)
     }
 
-    /// The calling worker may be held up by a poll when the timer is due. Somebody else is to see
-    /// that then: a sleeper that gets up in time, or else one that is woken to watch.
+    /// Ensures that another worker notices when a timer is late, since the calling worker may be
+    /// inside a long poll then: a sleeper that wakes in time, or else one that is woken to watch.
     pub(crate) fn back_up_timer(&self, deadline: Time) {
         fence(SeqCst);
         let late = (deadline + LATE).as_nanos();
@@ -227,27 +227,27 @@ impl Shared {
         }
     }
 
-    /// Puts an entry where only one thread takes it.
+    /// Sends an entry to the thread to which it is pinned.
     pub(crate) fn send_to(&self, pin: u16, entry: Runnable) {
-        match (self.remotes.get(usize::from(pin)), self.seat(pin)) {
+        match (self.remotes.get(usize::from(pin)), self.guest_slot(pin)) {
             (Some(remote), _) => remote.lanes.push(entry),
-            (None, Some(seat)) => seat.lanes.push(entry),
-            (None, None) => unreachable!("tasks are pinned to places that exist"),
+            (None, Some(slot)) => slot.lanes.push(entry),
+            (None, None) => unreachable!("tasks are pinned to slots that exist"),
         }
-        self.call(pin);
+        self.notify_pin(pin);
         self.expire_if_closed();
     }
 
-    /// Has one thread look at what is only for it.
-    pub(crate) fn call(&self, pin: u16) {
-        match self.seat(pin) {
+    /// Notifies the thread of a worker or guest of work that is pinned to it.
+    pub(crate) fn notify_pin(&self, pin: u16) {
+        match self.guest_slot(pin) {
             Some(_) if Guest::is_here(self, pin) => {}
-            Some(seat) => seat.call(&self.idle),
+            Some(slot) => slot.notify(&self.idle),
             None => self.idle.notify_worker(pin.into()),
         }
     }
 
-    /// Puts an entry where others than the caller take it too.
+    /// Sends an entry from a thread that is no worker.
     #[inline(never)]
     fn send(&self, entry: Runnable) {
         match entry.pin() {
@@ -256,26 +256,27 @@ impl Shared {
         }
     }
 
-    /// Puts an entry where any worker takes it.
+    /// Sends an entry to the global lanes.
     fn send_to_any(&self, entry: Runnable) {
         self.global.push(entry);
         self.idle.notify_remote();
         self.expire_if_closed();
     }
 
-    /// Empties the lanes of what nobody will take any more: late entries of tasks that have ended.
-    /// They would keep the runtime's memory, as it would keep them.
+    /// Drops the entries in the lanes if the runtime was dropped: late entries of completed tasks.
+    /// They would keep the runtime's memory alive, and it would keep them alive.
     pub(crate) fn expire_if_closed(&self) {
-        // Whoever adds an entry looks after that whether the end has come; whoever brings the end
-        // empties them after that. Between the two is the lock, so one of them sees the other.
+        // A thread that adds an entry checks `closed` afterwards. The drop of the runtime sets
+        // `closed` and empties the lanes afterwards. The lock of the lanes orders the two, so one
+        // sees the other.
         if self.closed.load(Acquire) {
             self.lanes().for_each(SharedLanes::expire);
         }
     }
 }
 
-// SAFETY: `here` answers the worker or guest this thread is (rule 2 of `worker`; a seat has one
-// guest), and entries are found by the number of their task, which no other task here has.
+// SAFETY: `here` returns the worker or guest that this thread is (rule 2 of `worker`; a slot has
+// one guest). Entries are identified by their task id, which is unique in this runtime.
 unsafe impl Host for Shared {
     fn schedule(&self, entry: Runnable) {
         let rest = Worker::with(self, entry, |worker, entry| worker.push(entry));
@@ -289,7 +290,7 @@ unsafe impl Host for Shared {
     }
 
     fn on_behalf(&self, f: &mut dyn FnMut()) {
-        if let Some(f) = Worker::with(self, f, |worker, f| worker.as_outside(f)) {
+        if let Some(f) = Worker::with(self, f, |worker, f| worker.redirect_to_global(f)) {
             f();
         }
     }
@@ -305,7 +306,7 @@ unsafe impl Host for Shared {
         };
         let queues: usize = self.remotes.iter().map(plain).sum();
         let all = queues + self.lanes().map(|lanes| lanes.len(lane)).sum::<usize>();
-        // One that dies may be discarded before it is counted as dead.
+        // An entry may be discarded before it is counted as dead.
         let dead = self.dead[lane as usize].load(Relaxed);
         all.saturating_sub(usize::try_from(dead).unwrap_or(0))
     }
@@ -335,8 +336,7 @@ unsafe impl Host for Shared {
     }
 
     fn timer_moved(&self, deadline: Time) {
-        // The worker looks at the timers before it sleeps. Should this poll hold it up, another
-        // does.
+        // The worker checks the timers before it sleeps. If this poll is long, another worker does.
         let by_worker = |_: &Worker, ()| self.back_up_timer(deadline);
         if Worker::with(self, (), by_worker).is_some() {
             self.idle.notify_timers();
@@ -352,7 +352,7 @@ unsafe impl Host for Shared {
     fn entropy(&self) -> u64 {
         let mut drawn = None;
         Worker::with(self, &mut drawn, |worker, drawn| *drawn = Some(worker.draw()));
-        // Other threads share a stream of their own.
+        // Other threads share one stream.
         drawn.unwrap_or_else(|| {
             let nth = self.drawn.fetch_add(1, Relaxed);
             mix64(self.rules.seed ^ mix64(!nth))
@@ -360,17 +360,17 @@ unsafe impl Host for Shared {
     }
 
     fn has_worker(&self, pin: u16) -> bool {
-        // A guest stays for what it pinned to its own seat. Others cannot count on it.
+        // A guest remains for tasks that it pinned to its own slot. Other threads cannot rely on it.
         usize::from(pin) < self.remotes.len() || self.here() == Some(pin)
     }
 
     fn pinned(&self, pin: u16, lives: bool) {
-        let pins = match (self.remotes.get(usize::from(pin)), self.seat(pin)) {
+        let pins = match (self.remotes.get(usize::from(pin)), self.guest_slot(pin)) {
             (Some(remote), _) => &remote.pins,
-            (None, Some(seat)) => &seat.pins,
-            (None, None) => unreachable!("tasks are pinned to places that exist"),
+            (None, Some(slot)) => &slot.pins,
+            (None, None) => unreachable!("tasks are pinned to slots that exist"),
         };
-        // Only the thread of that place counts, and looks.
+        // Only the thread of that worker or slot writes and reads the count.
         match lives {
             true => pins.fetch_add(1, Relaxed),
             false => pins.fetch_sub(1, Relaxed),
@@ -382,26 +382,26 @@ unsafe impl Host for Shared {
         Some(self)
     }
 
-    /// Under a clock that is stepped, a thread would find polls at times that no script set.
+    /// None under a manual clock: the thread would find polls at times that no script set.
     #[cfg(not(any(loom, miri)))]
     fn poll_monitor(&self) -> Option<&dyn asx_runtime::PollMonitor> {
         self.clock.passes().then_some(self as _)
     }
 
-    /// Where the time is the machine's, somebody reads what a program writes.
+    /// Reports are written under the machine's clock only, where a user reads them.
     fn has_reports(&self) -> bool {
         self.clock.passes()
     }
 
     fn report(&self, line: &str) {
-        // It may be closed, which is no reason to panic.
+        // The error output may be closed, which is no reason to panic.
         let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
     }
 
     fn metrics(&self) -> Option<Metrics> {
         let base = self.rules.cancel_streak_limit.max(1);
         let workers = self.remotes.iter().map(|remote| remote.counters.read(base)).collect();
-        let guests = self.seats().map(|seat| seat.counters.read(base));
+        let guests = self.guest_slots().map(|slot| slot.counters.read(base));
         let guests = guests.fold(WorkerMetrics::default(), WorkerMetrics::plus);
         Some(Metrics { workers, guests, health: Health::default() })
     }
@@ -418,9 +418,9 @@ unsafe impl Host for Shared {
 #[cfg(not(any(loom, miri)))]
 impl asx_runtime::PollMonitor for Shared {
     fn check_at(&self, due: Time) -> bool {
-        let left = due - self.now();
-        // `None`: later than any clock goes.
-        let due = std::time::Instant::now().checked_add(left);
+        let remaining = due - self.now();
+        // `None` if the time is not representable.
+        let due = std::time::Instant::now().checked_add(remaining);
         due.is_some_and(|due| self.monitor.check_at(due))
     }
 }

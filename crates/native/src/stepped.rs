@@ -1,10 +1,9 @@
-//! Workers without threads: one step at a time, under a clock that somebody moves.
+//! Workers without threads: one step at a time, under a manual clock.
 //!
 //! This is a driver, not a second scheduler. The workers, their queues, channels, timers and the
-//! parking protocol are those of [`Runtime`](crate::Runtime); the driver takes the place of their
-//! threads. It looks for due timers before each step, and a worker that parked is stepped again
-//! only if somebody woke it, so that a wakeup that is lost stops the run. So a run is a function of
-//! its program, its script and its seed.
+//! parking protocol are those of [`Runtime`](crate::Runtime); the driver replaces their threads. It
+//! fires due timers before each step. A parked worker is stepped again only if it was woken, so
+//! that a lost wakeup stops the run. A run is a function of its program, its script and its seed.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -23,33 +22,33 @@ use crate::queue::Queue;
 use crate::shared::{Remote, Rules, Shared};
 use crate::worker::{self, Worker};
 
-/// How a [`Stepped`] runtime is to be.
+/// The settings of a [`Stepped`] runtime.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// How many workers; 0 counts as 1.
+    /// The number of workers; 0 counts as 1.
     pub workers: usize,
-    /// What random choices come from.
+    /// The seed of random choices.
     pub seed: u64,
-    /// The order of equals in a worker's own ready lane.
+    /// The order of equal entries in a worker's own ready lane.
     pub tie_break: TieBreak,
-    /// Cancel dispatches in a row while other work waits.
+    /// The limit of consecutive cancel dispatches while other work waits.
     pub cancel_streak_limit: u32,
     /// The source of the lane preference.
     pub governed_by: GovernedBy,
-    /// What tasks are bound by.
+    /// The settings of the tasks.
     pub settings: Settings,
 }
 
 /// The source of the lane preference of a [`Stepped`] runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GovernedBy {
-    /// [`Stepped::suggest`]. It is called before every dispatch, as is a governor that a user sets,
-    /// so workers do not take the fast path.
+    /// [`Stepped::suggest`]. As for a user-defined governor, it is called before every dispatch, so
+    /// workers do not take the fast path.
     #[default]
     Script,
     /// No preference.
     Nobody,
-    /// The governor that a runtime has unless another is set: [`Adaptive`] with its defaults.
+    /// The default governor of a runtime: [`Adaptive`] with its defaults.
     Adaptive,
 }
 
@@ -63,7 +62,7 @@ impl Default for Setup {
     }
 }
 
-/// A runtime that does nothing by itself.
+/// A runtime that runs only when stepped.
 ///
 /// ```
 /// use asx_native::stepped::{Setup, Stepped};
@@ -71,8 +70,8 @@ impl Default for Setup {
 /// assert_eq!(run.step(), None);
 /// ```
 ///
-/// The thread that made it is all its workers: tasks that are not `Send` stay there, and so does
-/// it.
+/// The thread that created it runs all its workers. It is therefore not `Send`, and tasks that are
+/// not `Send` stay on that thread.
 ///
 /// ```compile_fail,E0277
 /// fn sent<T: Send>() {}
@@ -84,13 +83,13 @@ pub struct Stepped {
     root: Arc<Region>,
     workers: Vec<(Worker, State)>,
     advice: Arc<Advice>,
-    /// Which worker steps.
+    /// Chooses the worker that steps.
     rng: DetRng,
-    /// It stays on its thread.
+    /// Makes it `!Send`.
     _here: PhantomData<*const ()>,
 }
 
-/// What a worker is doing between two steps.
+/// The state of a worker between two steps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Active,
@@ -99,16 +98,16 @@ enum State {
     Parked(ParkKind),
 }
 
-/// One step.
+/// The poll of a task in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The number of the task that was polled.
+    /// The number of the task.
     pub task: u64,
     /// The lane it came from.
     pub lane: Lane,
 }
 
-/// A governor that says what it was told to say.
+/// A governor that returns the suggestion set by the script.
 #[derive(Default)]
 struct Advice(AtomicU8);
 
@@ -119,7 +118,7 @@ impl Governor for Advice {
 }
 
 impl Stepped {
-    /// A runtime with nothing in it, at time 0.
+    /// Creates an empty runtime at time 0.
     pub fn new(setup: Setup) -> Stepped {
         let (queues, remotes): (Vec<_>, Vec<_>) = (0..setup.workers.max(1))
             .map(|_| {
@@ -149,7 +148,7 @@ impl Stepped {
             .map(|worker| (worker, State::Active))
             .collect::<Vec<_>>();
         if workers.len() == 1 {
-            // The place of a single worker is empty at first.
+            // A single worker is vacant at first.
             shared.idle.join();
         }
         let root = core.root();
@@ -157,60 +156,61 @@ impl Stepped {
         Stepped { shared, core, root, workers, advice, rng, _here: PhantomData }
     }
 
-    /// What its tasks share.
+    /// Returns the state shared by its tasks.
     pub fn core(&self) -> &Arc<Core> {
         &self.core
     }
 
-    /// Its root region.
+    /// Returns its root region.
     pub fn root(&self) -> &Arc<Region> {
         &self.root
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.shared.now()
     }
 
-    /// A function that moves the clock, for whoever has no hold of the runtime: a task, say.
+    /// Returns a function that advances the clock, for code without access to the runtime, such as
+    /// a task.
     pub fn clock(&self) -> impl Fn(Time) + Send + Sync + use<> {
         let shared = self.shared.clone();
         move |to| shared.set_now(to)
     }
 
-    /// Moves the clock, and nothing else; a time that has passed changes nothing.
+    /// Advances the clock without running anything. An earlier time has no effect.
     pub fn advance(&mut self, to: Time) {
         self.shared.set_now(to);
         self.core.advance_timers(self.now());
     }
 
-    /// The next instant at which something happens by itself.
+    /// Returns the next instant at which a timer or deadline is due.
     pub fn next_wake(&self) -> Option<Time> {
         self.core.next_wake()
     }
 
-    /// Fires the timers that are due: how many.
+    /// Fires the timers that are due; returns their number.
     pub fn fire(&mut self) -> usize {
         self.core.fire_timers(self.now())
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Polls one task, on whichever worker: `None` if nothing is runnable now.
+    /// Polls one task on any worker. Returns `None` if nothing is runnable now.
     pub fn step(&mut self) -> Option<Step> {
         self.step_among(0..self.workers.len())
     }
 
-    /// Polls one task on this worker: `None` if nothing is runnable there now.
+    /// Polls one task on this worker. Returns `None` if nothing is runnable there now.
     pub fn step_on(&mut self, worker: usize) -> Option<Step> {
         self.step_among(worker..worker + 1)
     }
 
     fn step_among(&mut self, among: std::ops::Range<usize>) -> Option<Step> {
-        // Those that parked since this began: their time is not over yet.
+        // True for workers that parked during this call: their timeout has not passed.
         let mut rests = vec![false; self.workers.len()];
         loop {
             self.fire();
@@ -224,7 +224,7 @@ impl Stepped {
             let able = |at: &usize| match self.workers.get(*at) {
                 None => false,
                 Some((_, State::Active | State::Searching)) => true,
-                // One that watches gets up by itself after a while.
+                // A watcher wakes by its timeout.
                 Some((_, State::Parked(kind))) => *kind == ParkKind::Watch && !rests[*at],
             };
             let able: Vec<_> = among.clone().filter(able).collect();
@@ -232,7 +232,7 @@ impl Stepped {
             let at = *able.get(nth)?;
             let (worker, state) = &mut self.workers[at];
             if let State::Parked(_) = *state {
-                worker.get_up();
+                worker.cancel_park();
             }
             match worker.step(*state != State::Active) {
                 worker::Step::Polled(task, lane) => {
@@ -247,17 +247,18 @@ impl Stepped {
         }
     }
 
-    /// Has workers advised so from now on, if they are [governed by](GovernedBy) the script.
+    /// Sets the suggestion for later dispatches, if workers are [governed by](GovernedBy) the
+    /// script.
     pub fn suggest(&mut self, suggestion: Suggestion) {
         self.advice.0.store(suggestion as u8, Ordering::Relaxed);
     }
 
-    /// How many entries wait in a lane, in all queues.
+    /// Returns the number of entries that wait in a lane, in all queues.
     pub fn queued(&self, lane: Lane) -> usize {
         self.shared.queued(lane)
     }
 
-    /// The dispatches of a worker, counted.
+    /// Returns the counted dispatches of a worker.
     pub fn certificate(&self, worker: usize) -> Option<Certificate> {
         self.workers.get(worker).map(|(worker, _)| worker.certificate())
     }
@@ -265,7 +266,7 @@ impl Stepped {
 
 impl Drop for Stepped {
     fn drop(&mut self) {
-        // Entries keep their tasks, which keep the queues they are in.
+        // Entries own their tasks, which own the queues with the entries.
         self.shared.closed.store(true, Ordering::Release);
         self.shared.expire_if_closed();
     }

@@ -1,4 +1,4 @@
-//! Waiting for a future where blocking is allowed.
+//! Blocking waits for a future, for threads that may block.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,11 +10,11 @@ use std::thread::{self, Thread};
 
 use crate::program::is_inside;
 
-/// Waits for a future on this thread, which blocks meanwhile: the way from a blocking job, or from
-/// a thread of your own, to whatever has to be awaited.
+/// Blocks this thread until a future completes. Blocking jobs, and threads outside the runtime, can
+/// so wait for asx operations.
 ///
-/// A job has its own context, so that a cancel of the job ends the wait. Tasks go on elsewhere: a
-/// runtime without other workers than a thread in `block_on` needs that thread for them.
+/// A job has its own context, so that a cancel of the job ends the wait. Tasks run on other threads
+/// meanwhile: the workers, or the thread in `block_on` if the runtime has one worker.
 ///
 /// ```
 /// use asx::{Cancelled, Cx, Runtime, Scope, channel, wait};
@@ -27,7 +27,7 @@ use crate::program::is_inside;
 ///             let cx = Cx::current().expect("a job has a context");
 ///             let mut sum = 0;
 ///             while let Some(number) = wait(rx.next(&cx))? {
-///                 sum += number; // or what takes long, and no thread of a worker
+///                 sum += number; // or long computations, which would delay a worker
 ///             }
 ///             Ok(sum)
 ///         });
@@ -44,11 +44,11 @@ use crate::program::is_inside;
 /// ```
 ///
 /// # Panics
-/// If the thread is running tasks: they would wait for it.
+/// If the thread is running tasks: they would wait for this thread.
 #[track_caller]
 pub fn wait<F: Future>(future: F) -> F::Output {
     if is_inside() {
-        panic!("wait inside a task would keep other tasks from running: await instead");
+        panic!("wait inside a task would block other tasks: await instead");
     }
     let signal = Arc::new(Signal { set: AtomicBool::new(false), thread: thread::current() });
     let waker = Waker::from(signal.clone());
@@ -57,7 +57,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
-        // What else unparks the thread is not for this wait.
+        // The thread may also be unparked for other reasons.
         while !signal.set.swap(false, Acquire) {
             thread::park();
         }

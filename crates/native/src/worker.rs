@@ -1,13 +1,14 @@
-//! One worker: what it runs next, and what it does when there is nothing.
+//! One worker: selects the next task, and searches and parks when there is none.
 //!
-//! The order is the kernel's: cancel, timed, ready, global before local, with its bounds on
-//! streaks. Most of the time there is only plainly ready work; that path is short.
+//! The order of dispatches is that of the kernel: cancel, timed, ready, global before local, with
+//! its limits on streaks. Usually there are only ready entries at the default priority in the
+//! worker's own queue. For these the worker takes a fast path.
 //!
 //! # Rules
-//! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows for as long as it is set.
-//! 2. A pinned entry is only ever in the queues of the worker it is pinned to, from which nobody
-//!    steals it. There is one [`Worker`] of each number; only the thread that owns it polls from
-//!    its queues, and it keeps it until nothing that is pinned to it lives.
+//! 1. [`CURRENT`] points to a worker that [`Worker::run`] borrows while the pointer is set.
+//! 2. A pinned entry is only in queues of the worker to which it is pinned, from which it is never
+//!    stolen. There is one [`Worker`] for each index. Only the thread that owns it polls from its
+//!    queues, and that thread keeps it until no task that is pinned to it is alive.
 
 mod choose;
 mod timing;
@@ -34,115 +35,114 @@ use crate::reactor::Driving;
 use crate::reactor::presence::Tick;
 use crate::shared::{Remote, Shared};
 use choose::IsWorth;
-use timing::{Due, POLLS_PER_LOOK, Pace, TimerBackstop, park_deadline};
+use timing::{Due, POLLS_PER_CHECK, Pace, TimerBackstop, park_deadline};
 
-/// How late a timer may be, or the event of a socket seen, when the workers that are awake are held
-/// up by polls that do not return, and another sleeps.
+/// How late a timer may fire, or a socket event be seen, if the workers that are awake are all
+/// inside long polls and another one sleeps.
 pub(crate) const LATE: Duration = Duration::from_millis(20);
-/// How long a watcher waits at first, and at most.
+/// The first and the longest timeout of a watcher.
 const WATCH: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
-/// Nanoseconds. Tasks whose polls take less cost more to move to another core than to leave where
-/// they are.
+/// Nanoseconds. Tasks with shorter polls cost more to move to another core than to leave in place.
 const SHORT_POLL: u64 = 700;
-/// Nanoseconds. What waits less than this in a queue had better wait: two tasks that feed each
-/// other are fastest on one core.
+/// Nanoseconds. Work that waits less than this in a queue is not stolen: two tasks that exchange
+/// messages are fastest on one core.
 const SHORT_WAIT: u64 = 10_000;
 
-/// Entries. Half of a queue this long moves at once, which spreads the cost over many polls, short
-/// as they may be.
+/// Entries. A steal from a queue this long moves half of it, which spreads the cost over many
+/// polls, however short they are.
 const DEEP: usize = 256;
 
 thread_local! {
     static CURRENT: Cell<*const Worker> = const { Cell::new(ptr::null()) };
 }
 
-/// The thread is a worker for as long as this lives.
-struct Here<'a> {
+/// Makes a worker the current one of the thread until it is dropped.
+struct CurrentGuard<'a> {
     before: *const Worker,
     worker: std::marker::PhantomData<&'a Worker>,
 }
 
-impl<'a> Here<'a> {
-    fn enter(worker: &'a Worker) -> Here<'a> {
-        Here { before: CURRENT.replace(worker), worker: std::marker::PhantomData }
+impl<'a> CurrentGuard<'a> {
+    fn enter(worker: &'a Worker) -> CurrentGuard<'a> {
+        CurrentGuard { before: CURRENT.replace(worker), worker: std::marker::PhantomData }
     }
 }
 
-impl Drop for Here<'_> {
+impl Drop for CurrentGuard<'_> {
     fn drop(&mut self) {
         CURRENT.set(self.before);
     }
 }
 
-/// What a worker has found to run.
-struct Found {
+/// An entry selected for dispatch.
+struct Selected {
     entry: Runnable,
-    /// Why, unless plain work follows plain work.
+    /// The decision; `None` for an entry of the fast path.
     chosen: Option<Chosen>,
 }
 
-/// What came of looking around for work.
-enum Look {
-    /// There is something to run, or the worker is done.
-    Found(Option<Found>),
-    /// The runtime is closed.
+/// The outcome of a search for work.
+enum Search {
+    /// An entry to run, or `None` if the worker is done.
+    Found(Option<Selected>),
+    /// The runtime has been shut down.
     Closed,
-    /// There was nothing: for all others the worker is parked now.
+    /// No work was found: the worker counts as parked.
     Parked(ParkKind),
 }
 
-/// What a step of a worker came to.
+/// The outcome of one step of a worker.
 pub(crate) enum Step {
     /// It polled this task, from this lane.
     Polled(u64, Lane),
-    /// There was nothing: it is parked, and goes on when it is woken.
+    /// It found no work and parked. It continues when it is woken.
     Parked(ParkKind),
 }
 
 pub(crate) struct Worker {
     pub(crate) index: u16,
-    /// There is no other.
-    alone: bool,
-    /// Equals go in the order they came.
+    /// True if this is the runtime's only worker, from which nothing is stolen.
+    is_only: bool,
+    /// Entries of equal priority are dispatched in the order in which they came.
     in_order: bool,
-    /// A governor is asked before every dispatch.
+    /// The governor is called before every dispatch.
     governed: bool,
     shared: Arc<Shared>,
-    /// What the others see of it.
+    /// The part that other workers see.
     remote: Arc<Remote>,
     core: Arc<Core>,
     queue: Queue,
-    /// Ready entries that must run here, each with the number of entries that go before it.
+    /// Ready entries pinned to this worker, each with the number of pushes that precede it.
     pinned: RefCell<VecDeque<(u64, Runnable)>>,
-    /// Entries ever pushed to the queue.
+    /// The number of entries ever pushed to the queue.
     pushed: Cell<u64>,
     fairness: RefCell<Fairness>,
     rng: RefCell<DetRng>,
-    /// What tasks draw from.
+    /// The random numbers of tasks.
     entropy: RefCell<DetRng>,
-    /// How many polls there had been after the last decision between lanes.
+    /// The number of polls at the last decision between lanes.
     decided: Cell<u64>,
-    /// Whose turn it is when ready work that was added first goes before higher priorities: that of
-    /// the queue, or of the lanes.
+    /// Alternates between the queue and the lanes when the bypass rule grants the oldest ready
+    /// entry a turn.
     queue_next: Cell<bool>,
-    /// When the timers are looked at next.
+    /// Schedules the next check of timers and sockets.
     pace: Pace,
-    /// Entries ever taken that were dead: no dispatches.
+    /// The number of dead entries ever taken, which are no dispatches.
     discarded: Cell<u64>,
-    /// How each choice came about is recorded.
+    /// The journal records how each entry was selected.
     recording: bool,
-    /// That of plain work after plain work.
-    plain: Dispatch,
-    /// Timers are being fired, or the like: what becomes runnable goes to the global lanes.
-    firing: Cell<bool>,
+    /// The dispatch record of the fast path.
+    default_dispatch: Dispatch,
+    /// Entries that become runnable go to the global lanes, while timers fire for example.
+    redirects: Cell<bool>,
     due: Due,
-    /// Room for who is woken by sockets.
+    /// A reusable buffer for wakers collected from the reactor.
     woken: Cell<Vec<Waker>>,
-    /// It slept for a short while only when it was woken last: where others have work again and
-    /// again, it is cheaper to watch than to sleep and be woken.
-    is_called_often: Cell<bool>,
-    /// Of each other worker: when it was looked at, and how many polls it had done.
-    seen: RefCell<Vec<(u64, u64)>>,
+    /// The last sleep was short and ended by a wakeup. If work arrives that often, watching is
+    /// cheaper than sleeping and being woken.
+    is_woken_often: Cell<bool>,
+    /// For each other worker, the time of the last sample and the number of its polls then.
+    poll_samples: RefCell<Vec<(u64, u64)>>,
 }
 
 impl Worker {
@@ -152,14 +152,14 @@ impl Worker {
             Fairness::new(FairnessConfig { cancel_streak_limit, ..FairnessConfig::default() });
         Worker {
             index,
-            alone: shared.remotes.len() == 1,
+            is_only: shared.remotes.len() == 1,
             in_order: shared.rules.tie_break == TieBreak::Fifo,
             governed: shared.rules.governs_all,
             remote: shared.remotes[usize::from(index)].clone(),
             queue,
             pinned: RefCell::default(),
             pushed: Cell::new(0),
-            plain: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
+            default_dispatch: Dispatch::new(index, Lane::Ready, 0, fairness.base_limit()),
             fairness: RefCell::new(fairness),
             rng: RefCell::new(DetRng::new(shared.rules.seed, index.into())),
             entropy: RefCell::new(DetRng::new(shared.rules.seed, (1 << 32) + u64::from(index))),
@@ -168,17 +168,17 @@ impl Worker {
             pace: Pace::default(),
             discarded: Cell::new(0),
             recording: core.recording(),
-            firing: Cell::new(false),
+            redirects: Cell::new(false),
             due: Due::default(),
             woken: Cell::default(),
-            is_called_often: Cell::new(false),
-            seen: RefCell::new(vec![(0, 0); shared.remotes.len()]),
+            is_woken_often: Cell::new(false),
+            poll_samples: RefCell::new(vec![(0, 0); shared.remotes.len()]),
             shared,
             core,
         }
     }
 
-    /// Calls `f` with the worker of `shared` this thread is; if it is none, gives `value` back.
+    /// Calls `f` with the current worker if it belongs to `shared`; otherwise returns `value`.
     #[inline]
     pub(crate) fn with<V>(shared: &Shared, value: V, f: impl FnOnce(&Worker, V)) -> Option<V> {
         // SAFETY: rule 1.
@@ -191,58 +191,58 @@ impl Worker {
         }
     }
 
-    /// Runs `f`; what it makes runnable goes to the lanes of all.
-    pub(crate) fn as_outside(&self, f: &mut dyn FnMut()) {
-        let before = self.firing.replace(true);
+    /// Runs `f`. Entries that it makes runnable go to the global lanes.
+    pub(crate) fn redirect_to_global(&self, f: &mut dyn FnMut()) {
+        let before = self.redirects.replace(true);
         f();
-        self.firing.set(before);
+        self.redirects.set(before);
     }
 
-    /// Calls `f` as this worker.
-    pub(crate) fn act<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _here = Here::enter(self);
+    /// Calls `f` with this worker as the current one of the thread.
+    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _current = CurrentGuard::enter(self);
         f()
     }
 
-    /// How many tasks live that must run here.
+    /// Returns the number of live tasks that are pinned to this worker.
     pub(crate) fn pins(&self) -> usize {
         self.remote.pins.load(Relaxed)
     }
 
-    /// Whether this thread is running some worker.
+    /// Returns true if this thread is running a worker.
     pub(crate) fn is_here() -> bool {
         !CURRENT.get().is_null()
     }
 
-    /// Puts an entry into this worker's queues.
+    /// Adds an entry to this worker's queues.
     #[inline]
     pub(crate) fn push(&self, entry: Runnable) {
-        // Nobody steals from a worker that is alone.
-        let stays = entry.pin().is_none_or(|pin| self.alone && pin == self.index);
-        if self.firing.get() || !stays || !self.is_plain(&entry) {
-            return self.push_aside(entry);
+        // Nothing is stolen from the only worker, so a pinned entry may be in its queue.
+        let stays = entry.pin().is_none_or(|pin| self.is_only && pin == self.index);
+        if self.redirects.get() || !stays || !self.is_default_ready(&entry) {
+            return self.push_slow(entry);
         }
         self.queue.push(&self.remote.queue, entry);
         self.pushed.set(self.pushed.get() + 1);
-        // Else there is nobody to be called.
-        if !self.alone {
+        // The only worker has none to notify.
+        if !self.is_only {
             self.shared.idle.notify_local();
         }
     }
 
-    /// Whether an entry goes into this worker's queue. Where the seed or the task id decides
-    /// between equals none does: they are in the lanes.
+    /// Returns true if an entry goes into this worker's queue. If ties are broken by the seed or by
+    /// task ids, none does, and all entries are in the lanes.
     #[inline]
-    fn is_plain(&self, entry: &Runnable) -> bool {
+    fn is_default_ready(&self, entry: &Runnable) -> bool {
         self.in_order && entry.is_plain()
     }
 
-    /// Puts an entry somewhere that is no plain work of this worker's own that others may take.
+    /// [`push`](Worker::push) of an entry that is pinned, in another lane or at another priority.
     #[inline(never)]
-    fn push_aside(&self, entry: Runnable) {
+    fn push_slow(&self, entry: Runnable) {
         match entry.pin() {
             Some(pin) if pin != self.index => return self.shared.send_to(pin, entry),
-            Some(_) if !self.alone && self.is_plain(&entry) => {
+            Some(_) if !self.is_only && self.is_default_ready(&entry) => {
                 let mut pinned = self.pinned.borrow_mut();
                 pinned.push_back((self.pushed.get(), entry));
                 self.remote.pinned.store(pinned.len(), Relaxed);
@@ -250,9 +250,9 @@ impl Worker {
             }
             _ => {}
         }
-        if self.firing.get() && entry.pin().is_none() {
+        if self.redirects.get() && entry.pin().is_none() {
             self.shared.global.push(entry);
-        } else if self.is_plain(&entry) {
+        } else if self.is_default_ready(&entry) {
             self.queue.push(&self.remote.queue, entry);
             self.pushed.set(self.pushed.get() + 1);
         } else {
@@ -261,10 +261,10 @@ impl Worker {
         self.shared.idle.notify_local();
     }
 
-    /// Puts several entries into this worker's queues: those of a cancel, as a rule.
+    /// Adds several entries to this worker's queues, usually those of a cancel.
     pub(crate) fn push_all(&self, entries: Vec<Runnable>) {
-        if self.firing.get()
-            || entries.iter().any(|entry| entry.pin().is_some() || self.is_plain(entry))
+        if self.redirects.get()
+            || entries.iter().any(|entry| entry.pin().is_some() || self.is_default_ready(entry))
         {
             return entries.into_iter().for_each(|entry| self.push(entry));
         }
@@ -272,12 +272,12 @@ impl Worker {
         self.shared.idle.notify_local();
     }
 
-    /// Runs tasks until `done`.
+    /// Runs tasks until `done` returns true.
     pub(crate) fn run(&self, done: impl Fn() -> bool) {
-        let _here = Here::enter(self);
+        let _current = CurrentGuard::enter(self);
         while !done() {
-            if let Some(entry) = self.next_at_ease() {
-                self.poll_plain(entry);
+            if let Some(entry) = self.next_fast_path() {
+                self.poll_default(entry);
                 continue;
             }
             match self.next() {
@@ -293,21 +293,21 @@ impl Worker {
         self.core.rest();
     }
 
-    /// What [`run`](Worker::run) does until one task was polled or the worker parks, without the
-    /// wait for that to end. One that was parked is `searching`.
+    /// Does what [`run`](Worker::run) does until one task is polled or the worker parks, without
+    /// waiting for the park to end. `searching` is true for a worker that was parked.
     pub(crate) fn step(&self, mut searching: bool) -> Step {
-        let _here = Here::enter(self);
+        let _current = CurrentGuard::enter(self);
         loop {
             let found = if searching {
-                // Whether it pays to move work is a matter of time, which stands still here.
-                match self.look_around(&|| false, &|_, _| true, false) {
-                    Look::Found(found) => found,
-                    Look::Closed => None,
-                    Look::Parked(kind) => return Step::Parked(kind),
+                // Whether stealing pays depends on time, which stands still here.
+                match self.search(&|| false, &|_, _| true, false) {
+                    Search::Found(found) => found,
+                    Search::Closed => None,
+                    Search::Parked(kind) => return Step::Parked(kind),
                 }
             } else {
-                let plain = self.next_at_ease().map(|entry| Found { entry, chosen: None });
-                plain.or_else(|| self.next())
+                let fast = self.next_fast_path().map(|entry| Selected { entry, chosen: None });
+                fast.or_else(|| self.next())
             };
             searching = found.is_none();
             let Some(found) = found else {
@@ -323,13 +323,13 @@ impl Worker {
         }
     }
 
-    /// Whether a parked worker was woken: then it is searching. Else it goes on being parked.
+    /// Returns true if a parked worker was woken, and is searching. Otherwise it stays parked.
     pub(crate) fn is_woken(&self) -> bool {
         self.shared.idle.rest(self.index.into(), Some(Duration::ZERO)) == Woken::Notified
     }
 
-    /// A parked worker gets up by itself, and is searching.
-    pub(crate) fn get_up(&self) {
+    /// Makes a parked worker a searcher without a wakeup.
+    pub(crate) fn cancel_park(&self) {
         self.shared.idle.cancel_park(self.index.into());
     }
 
@@ -337,12 +337,12 @@ impl Worker {
         self.remote.counters.certificate()
     }
 
-    /// Runs what is runnable, and never waits.
-    fn run_while_any(&self, mut go_on: impl FnMut() -> bool) {
-        let _here = Here::enter(self);
+    /// Runs what is runnable while `more` returns true, and never waits.
+    fn run_ready(&self, mut more: impl FnMut() -> bool) {
+        let _current = CurrentGuard::enter(self);
         self.core.note_time(self.shared.now());
         self.fire_timers();
-        while go_on()
+        while more()
             && let Some(found) = self.next()
         {
             self.poll(found);
@@ -350,20 +350,20 @@ impl Worker {
         self.core.rest();
     }
 
-    /// Runs tasks for a while.
+    /// Runs tasks for a time span.
     pub(crate) fn run_for(&self, span: Duration) {
         let end = self.shared.now() + span;
         while self.shared.now() < end {
             let mut steps = 0..u32::from(u8::MAX);
-            self.run_while_any(|| steps.next().is_some());
+            self.run_ready(|| steps.next().is_some());
             std::thread::sleep(Duration::from_micros(100));
         }
     }
 
-    /// Polls what was found: whether there was a poll. `None`: the entry was dead.
-    fn poll(&self, found: Found) -> Option<bool> {
-        let Found { entry, chosen: Some(chosen) } = found else {
-            return self.poll_plain(found.entry);
+    /// Polls a selected entry. Returns whether the task was polled, and `None` for a dead entry.
+    fn poll(&self, found: Selected) -> Option<bool> {
+        let Selected { entry, chosen: Some(chosen) } = found else {
+            return self.poll_default(found.entry);
         };
         let Verdict { lane, fallback, limit } = chosen.verdict;
         if entry.is_outdated(chosen.place) {
@@ -389,10 +389,10 @@ impl Worker {
         Some(polled)
     }
 
-    /// The same for plain work after plain work.
+    /// [`poll`](Worker::poll) of an entry of the fast path.
     #[inline]
-    fn poll_plain(&self, entry: Runnable) -> Option<bool> {
-        let dispatch = self.recording.then(|| self.plain_dispatch());
+    fn poll_default(&self, entry: Runnable) -> Option<bool> {
+        let dispatch = self.recording.then(|| self.fast_path_dispatch());
         // SAFETY: rule 2.
         let begun = unsafe { entry.begin(RunContext::from_lane(Lane::Ready).recorded(dispatch)) };
         let Some(begun) = begun else { return self.discard(Lane::Ready) };
@@ -401,19 +401,19 @@ impl Worker {
         Some(polled)
     }
 
-    /// An entry was dead: a cancel moved its task to another lane, or the task has ended. It uses
-    /// up no turn, and leaves the streaks as they are.
+    /// Drops a dead entry: a cancel moved its task to another lane, or the task has completed. It
+    /// uses up no turn and leaves the streaks unchanged.
     #[cold]
     fn discard(&self, lane: Lane) -> Option<bool> {
         self.shared.dead_entries(lane, -1);
         self.discarded.update(|before| before + 1);
-        if self.discarded.get().is_multiple_of(POLLS_PER_LOOK) {
+        if self.discarded.get().is_multiple_of(POLLS_PER_CHECK) {
             self.fire_timers();
         }
         None
     }
 
-    /// Counts a poll, and checks timers and sockets from time to time.
+    /// Counts a poll, and checks timers and sockets when that is due.
     #[inline]
     fn polled(&self) {
         let polls = self.remote.counters.polled();
@@ -427,11 +427,11 @@ impl Worker {
     fn check_events(&self, polls: u64) {
         if !self.pace.is_for_sockets_only(polls) {
             let now = self.shared.now();
-            self.pace.looked(polls, now);
+            self.pace.checked(polls, now);
             self.core.note_time(now);
             self.fire_timers();
         }
-        self.look_at_sockets();
+        self.check_sockets();
     }
 
     /// Makes the worker of this thread, if it is one, check the sockets after the current poll.
@@ -445,17 +445,17 @@ impl Worker {
 
     pub(crate) fn fire_timers(&self) {
         if self.core.next_timer().is_some() {
-            self.firing.set(true);
+            self.redirects.set(true);
             let due = self.core.fire_timers(self.shared.now());
-            self.firing.set(false);
+            self.redirects.set(false);
             self.due.add(due);
         }
     }
 
-    /// [`next`](Worker::next) when nothing waits but plain work of this worker's own.
+    /// [`next`](Worker::next) if the worker's own queue has the only entries.
     #[inline]
-    fn next_at_ease(&self) -> Option<Runnable> {
-        // Shortcut: `Worker::next_at_ease`: with empty lanes and no user-defined governor, the
+    fn next_fast_path(&self) -> Option<Runnable> {
+        // Shortcut: `Worker::next_fast_path`: with empty lanes and no user-defined governor, the
         // worker's local queue is next.
         // Law: `lanes::dispatch`.
         // Equal: every suggestion says Ready then and the streaks stay at 0:
@@ -463,44 +463,44 @@ impl Worker {
         // Worth: 13.7 % of `yield_1k`.
 
         let others = self.shared.global.total() + self.remote.lanes.total();
-        if others > 0 || self.governed { None } else { self.next_plain() }
+        if others > 0 || self.governed { None } else { self.next_default() }
     }
 
-    /// The next entry of those this worker sees.
-    fn next(&self) -> Option<Found> {
+    /// Selects the next entry from the queues that this worker sees.
+    fn next(&self) -> Option<Selected> {
         self.decide(None)
     }
 
-    /// Plain work is next, and [`decide`](Worker::decide) would say so: it will find out later that
-    /// there was some.
+    /// Returns the record that [`decide`](Worker::decide) would make for an entry of the fast path.
+    /// The streaks are updated by the next decision.
     #[inline]
-    fn plain_dispatch(&self) -> Dispatch {
+    fn fast_path_dispatch(&self) -> Dispatch {
         if self.remote.counters.polls.get() != self.decided.get() {
-            return self.plain;
+            return self.default_dispatch;
         }
         let fairness = self.fairness.borrow();
         Dispatch::new(self.index, Lane::Ready, fairness.streak(), fairness.base_limit())
     }
 
     #[inline]
-    fn next_plain(&self) -> Option<Runnable> {
+    fn next_default(&self) -> Option<Runnable> {
         if self.pinned.borrow().is_empty() {
             return self.queue.pop(&self.remote.queue);
         }
-        self.next_plain_or_pinned()
+        self.next_default_or_pinned()
     }
 
-    /// [`next_plain`](Worker::next_plain) with entries that must run here: the first of those goes
-    /// when the entries queued before it have left, whoever took them.
+    /// [`next_default`](Worker::next_default) with pinned entries. The first of them is taken when
+    /// all entries queued before it have left, whichever worker took them.
     #[inline(never)]
-    fn next_plain_or_pinned(&self) -> Option<Runnable> {
+    fn next_default_or_pinned(&self) -> Option<Runnable> {
         let mut pinned = self.pinned.borrow_mut();
         let (after, _) = pinned.front()?;
-        // Entries that were stolen from others are in the queue without having been pushed.
+        // Stolen entries are in the queue without having been pushed here.
         let waiting = self.queue.len(&self.remote.queue) as u64;
         let gone = self.pushed.get().saturating_sub(waiting);
         let before = if gone < *after { self.queue.pop(&self.remote.queue) } else { None };
-        // Others may have stolen all that was before it since the queue was measured.
+        // Others may have stolen all entries before it since the length was read.
         before.or_else(|| {
             let first = pinned.pop_front().map(|(_, entry)| entry);
             self.remote.pinned.store(pinned.len(), Relaxed);
@@ -508,17 +508,17 @@ impl Worker {
         })
     }
 
-    /// A random number, for tasks: not from the stream of the worker's own choices.
+    /// Returns a random number for tasks. The worker's own choices use a separate stream.
     pub(crate) fn draw(&self) -> u64 {
         self.entropy.borrow_mut().next_u64()
     }
 
-    /// A random choice.
+    /// Chooses one of `count` items at random.
     fn pick(&self, count: usize) -> usize {
         if count < 2 { 0 } else { self.rng.borrow_mut().below(count) }
     }
 
-    /// There is nothing to run here: looks around, then parks.
+    /// Searches for work and parks, until a task was polled or `done` returns true.
     fn wait(&self, done: &impl Fn() -> bool) {
         let idle = &self.shared.idle;
         self.pace.pause();
@@ -528,21 +528,21 @@ impl Worker {
         idle.start_search();
         loop {
             let before = std::mem::replace(&mut polls, self.polls_of_all());
-            let watches_on = self.is_called_often.get() && before != polls;
+            let prefers_watch = self.is_woken_often.get() && before != polls;
             let is_worth = |victim, waiting| self.is_worth_moving(victim, waiting);
-            let kind = match self.look_around(done, &is_worth, watches_on) {
-                Look::Found(Some(found)) => {
+            let kind = match self.search(done, &is_worth, prefers_watch) {
+                Search::Found(Some(found)) => {
                     self.poll(found);
                     return;
                 }
-                Look::Found(None) | Look::Closed => return,
-                Look::Parked(kind) => kind,
+                Search::Found(None) | Search::Closed => return,
+                Search::Parked(kind) => kind,
             };
             let next = self.core.next_timer();
             let now = self.shared.now();
             let slack = self.due.slack();
             let timer = next.map(|next| park_deadline(next, now, slack) - now);
-            // Where there were timers just now there will be some again.
+            // Armed timers a moment ago suggest more of them soon.
             let recent = std::mem::replace(&mut timers, next.is_some()).then_some(now);
             let counters = &self.remote.counters;
             match kind {
@@ -553,7 +553,7 @@ impl Worker {
                 ParkKind::Watch => {
                     let span = timer.map_or(watch, |timer| timer.min(watch));
                     idle.park(self.index.into(), Some(span));
-                    self.look_at_sockets();
+                    self.check_sockets();
                 }
                 ParkKind::Last => {
                     let until = TimerBackstop::at(&self.shared.backstops[1], next);
@@ -567,17 +567,17 @@ impl Worker {
         }
     }
 
-    /// A searching worker looks at everything it can run. If there is nothing, it is parked for all
-    /// others, and nothing that came meanwhile was missed. `is_worth` tells whether it pays to move
-    /// work of another worker that has so much waiting.
+    /// Searches everything this worker can run. If there is nothing, it counts as parked, and no
+    /// entry that came meanwhile was missed. `is_worth` says whether stealing from a worker with a
+    /// given number of waiting entries pays.
     ///
-    /// `watches_on`: it would rather watch than sleep.
-    fn look_around(
+    /// With `prefers_watch` the worker watches rather than sleeps.
+    fn search(
         &self,
         done: &impl Fn() -> bool,
         is_worth: IsWorth<'_>,
-        watches_on: bool,
-    ) -> Look {
+        prefers_watch: bool,
+    ) -> Search {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
         loop {
@@ -585,26 +585,26 @@ impl Worker {
             let entry = self.decide(Some(is_worth));
             if entry.is_some() || done() {
                 if idle.found_work() {
-                    self.call_others();
+                    self.notify_others();
                 }
-                return Look::Found(entry);
+                return Search::Found(entry);
             }
-            let kind = if watches_on { idle.prepare_watch(me) } else { idle.prepare_park(me) };
+            let kind = if prefers_watch { idle.prepare_watch(me) } else { idle.prepare_park(me) };
             if kind == ParkKind::Closed {
                 idle.found_work();
-                return Look::Closed;
+                return Search::Closed;
             }
             if done() || self.sources(kind).keep_awake() {
                 idle.cancel_park(me);
                 continue;
             }
             self.fairness.borrow_mut().parked();
-            return Look::Parked(kind);
+            return Search::Parked(kind);
         }
     }
 
-    /// Sleeps until woken, or until a timer is late: then whoever looks at the timers is held up.
-    /// As long as none is, this one stays asleep in the eyes of the others.
+    /// Sleeps until woken, or until a timer is late because the workers that check timers are
+    /// inside long polls. Until then it counts as asleep.
     fn sleep(&self, mut next: Option<Time>) {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
@@ -617,7 +617,7 @@ impl Worker {
             next = self.core.next_timer();
             let now = self.shared.now();
             self.core.note_time(now);
-            self.is_called_often.set(now < since + WATCH.1);
+            self.is_woken_often.set(now < since + WATCH.1);
             if woken == Woken::Notified || next.is_some_and(|next| next + LATE <= self.shared.now())
             {
                 return idle.cancel_park(me);
@@ -625,8 +625,8 @@ impl Worker {
         }
     }
 
-    /// Sleeps in the reactor, if nobody else is there and there are sockets; else where it is only
-    /// woken. A worker that has got events is not parked any more.
+    /// Sleeps in the reactor, if sockets are registered and no other worker is there; otherwise in
+    /// the parker. A worker that got events is not parked any more.
     fn rest(&self, timeout: Option<Duration>) -> Woken {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
@@ -641,14 +641,14 @@ impl Worker {
         if !driving.has_events() {
             return woken;
         }
-        // Before it makes work: who searches need not call another for it.
+        // Before it makes work, so that a searching worker need not wake another for it.
         idle.cancel_park(me);
         self.take_events(driving);
         Woken::Notified
     }
 
-    /// Sleeps beside the worker in the reactor, which may leave it for a task and be held up by
-    /// that: one of those who sleep gets up from time to time, unless nothing happens.
+    /// Sleeps outside the reactor while another worker is inside, which may leave it for a long
+    /// poll. While there is activity, one such sleeper therefore wakes regularly.
     fn tick(&self, timeout: Option<Duration>) -> Woken {
         let idle = &self.shared.idle;
         let me = usize::from(self.index);
@@ -667,8 +667,8 @@ impl Worker {
             }
             self.remote.counters.ticks.add(1);
             match ticking.next() {
-                Tick::Again => {}
-                Tick::Look => return Woken::TimedOut,
+                Tick::Continue => {}
+                Tick::Enter => return Woken::TimedOut,
                 Tick::Stop => {
                     drop(ticking);
                     return idle.rest(me, end.map(|end| end - self.shared.now()));
@@ -677,27 +677,27 @@ impl Worker {
         }
     }
 
-    /// Looks for events of sockets, and does not wait for any.
-    fn look_at_sockets(&self) {
+    /// Polls the sockets for events without waiting.
+    fn check_sockets(&self) {
         if let Some(mut driving) = self.shared.reactor.enter() {
             driving.wait(Some(Duration::ZERO));
             self.take_events(driving);
         }
     }
 
-    /// Wakes who waits for these events: tasks of this runtime go into this worker's queue.
+    /// Wakes the tasks that wait for these events. Tasks of this runtime go into this worker's queue.
     fn take_events(&self, driving: Driving<'_>) {
         let mut woken = self.woken.take();
         driving.leave(&mut woken);
         for waker in woken.drain(..) {
-            // It may be a waker of the user's.
+            // It may be a third-party waker, which may panic.
             self.core.contain(|| waker.wake());
         }
         self.woken.set(woken);
     }
 
-    /// What this worker could run, source by source. What could be stolen counts only for the last
-    /// one to sleep: otherwise a worker is Active, or another looks around after this one.
+    /// Returns the sources that this worker could run from. Work that could be stolen counts only
+    /// for the last worker to sleep: otherwise one is Active, or another searches after this one.
     fn sources(&self, kind: ParkKind) -> Sources {
         let mut others = self.shared.remotes.iter();
         Sources {
@@ -710,13 +710,13 @@ impl Worker {
         }
     }
 
-    /// The last one to search has found something: there may be more. A timer armed meanwhile was
-    /// left to this worker as well, which may now be held up.
-    fn call_others(&self) {
+    /// Called when the last searcher has found work: there may be more. A timer armed meanwhile was
+    /// left to this worker too, which may now be inside a long poll.
+    fn notify_others(&self) {
         if let Some(next) = self.core.next_timer() {
             self.shared.back_up_timer(next);
         }
-        // So may sockets, if nobody is in the reactor or gets up to look.
+        // The same holds for sockets, if no worker is in the reactor or ticks.
         let reactor = &self.shared.reactor;
         let unwatched = reactor.has_sources() && !reactor.presence.is_watched();
         if self.shared.global.total() > 0 {
@@ -726,23 +726,23 @@ impl Worker {
         }
     }
 
-    /// What all workers have polled so far: if it changes, something happens.
+    /// Returns the number of polls of all workers. A change means that there is activity.
     fn polls_of_all(&self) -> u64 {
         self.shared.remotes.iter().map(|remote| remote.counters.polls.get()).sum()
     }
 
-    /// Whether another worker polls so slowly that its work is better moved here: as it did since
-    /// it was looked at last.
+    /// Returns true if stealing from another worker pays: its polls since the last sample were so
+    /// long, or its queue is so deep, that its work is better run here.
     fn is_worth_moving(&self, victim: usize, waiting: u64) -> bool {
         let polls = self.shared.remotes[victim].counters.polls.get();
         let now = self.shared.now().as_nanos();
-        let seen = &mut self.seen.borrow_mut()[victim];
-        let (then, before) = *seen;
+        let sample = &mut self.poll_samples.borrow_mut()[victim];
+        let (then, before) = *sample;
         let span = now.saturating_sub(then);
         if span < WATCH.0.as_nanos() as u64 / 2 {
             return false;
         }
-        *seen = (now, polls);
+        *sample = (now, polls);
         let poll = span / (polls - before).max(1);
         let deep = self.shared.remotes[victim].queue.len() >= DEEP;
         span < 4 * WATCH.1.as_nanos() as u64
@@ -750,15 +750,15 @@ impl Worker {
             && poll.saturating_mul(waiting) > SHORT_WAIT
     }
 
-    /// Gives back what is left, for the others, when the thread goes.
-    pub(crate) fn hand_over(&self) {
+    /// Moves the remaining entries to the global lanes when the thread releases this worker.
+    pub(crate) fn release_entries(&self) {
         let lanes = &self.remote.lanes;
         let next =
             || Lane::ALL.into_iter().find_map(|lane| lanes.pop(lane)).map(|(_, entry)| entry);
-        while let Some(entry) = next().or_else(|| self.next_plain()) {
+        while let Some(entry) = next().or_else(|| self.next_default()) {
             match entry.pin() {
-                // Whatever was pinned here has ended; this drops its last entries.
-                Some(_) => drop(self.act(|| entry.run())),
+                // The tasks pinned here have completed; this drops their last entries.
+                Some(_) => drop(self.enter(|| entry.run())),
                 None => self.shared.global.push(entry),
             }
         }
@@ -770,8 +770,8 @@ impl Worker {
         while !self.is_closed() {
             self.run(|| self.is_closed());
         }
-        self.hand_over();
-        // A drop of the runtime that did not join this thread may have emptied the lanes before.
+        self.release_entries();
+        // A drop of the runtime that did not join this thread may have emptied the lanes already.
         self.shared.expire_if_closed();
     }
 

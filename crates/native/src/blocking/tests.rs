@@ -22,40 +22,40 @@ fn close(pool: &Pool<Closure>) {
     pool.close().for_each(|thread| thread.join().unwrap());
 }
 
-fn until(done: impl Fn() -> bool) {
+fn wait_until(done: impl Fn() -> bool) {
     while !done() {
         thread::yield_now();
     }
 }
 
 #[test]
-fn beyond_the_limit_jobs_wait_their_turn() {
+fn jobs_beyond_the_thread_limit_are_queued() {
     let pool = pool(1, KEEP);
     let (gate, closed) = mpsc::channel::<()>();
-    let (say, said) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     run(&pool, move || assert!(closed.recv().is_err()));
     for n in 0..10 {
-        let say = say.clone();
-        run(&pool, move || say.send(n).unwrap());
+        let sender = sender.clone();
+        run(&pool, move || sender.send(n).unwrap());
     }
     assert_eq!(pool.lock().threads.len(), 1);
-    assert!(said.try_recv().is_err());
+    assert!(received.try_recv().is_err());
     drop(gate);
-    assert_eq!(said.iter().take(10).collect::<Vec<_>>(), Vec::from_iter(0..10));
+    assert_eq!(received.iter().take(10).collect::<Vec<_>>(), Vec::from_iter(0..10));
     close(&pool);
 }
 
 #[test]
-fn jobs_that_block_do_not_keep_others_from_running() {
+fn blocked_jobs_do_not_keep_others_from_running() {
     let pool = pool(8, KEEP);
-    let meet = Arc::new(std::sync::Barrier::new(9));
+    let barrier = Arc::new(std::sync::Barrier::new(9));
     for _ in 0..8 {
-        let meet = meet.clone();
+        let barrier = barrier.clone();
         run(&pool, move || {
-            meet.wait();
+            barrier.wait();
         });
     }
-    meet.wait();
+    barrier.wait();
     assert_eq!(pool.lock().started, 8);
     close(&pool);
 }
@@ -63,42 +63,42 @@ fn jobs_that_block_do_not_keep_others_from_running() {
 #[test]
 fn a_waiting_thread_gets_the_next_job() {
     let pool = pool(8, KEEP);
-    let (say, said) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     for n in 0..100 {
-        let say = say.clone();
-        run(&pool, move || say.send(n).unwrap());
-        assert_eq!(said.recv(), Ok(n));
-        until(|| pool.lock().waiting == 1);
+        let sender = sender.clone();
+        run(&pool, move || sender.send(n).unwrap());
+        assert_eq!(received.recv(), Ok(n));
+        wait_until(|| pool.lock().waiting == 1);
     }
     assert_eq!(pool.lock().started, 1);
     close(&pool);
 }
 
 #[test]
-fn a_thread_without_work_ends_and_another_comes_when_needed() {
+fn an_idle_thread_ends_and_a_new_one_is_started_on_demand() {
     let pool = pool(1, Duration::from_millis(1));
-    let (say, said) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     for n in 0..3 {
-        let say = say.clone();
-        run(&pool, move || say.send(n).unwrap());
-        assert_eq!(said.recv(), Ok(n));
-        until(|| pool.lock().threads.is_empty());
+        let sender = sender.clone();
+        run(&pool, move || sender.send(n).unwrap());
+        assert_eq!(received.recv(), Ok(n));
+        wait_until(|| pool.lock().threads.is_empty());
     }
     assert_eq!(pool.lock().started, 3);
     close(&pool);
 }
 
 #[test]
-fn a_close_runs_what_is_queued_and_waits_for_the_threads() {
+fn close_runs_queued_jobs_and_ends_the_threads() {
     let pool = pool(2, KEEP);
-    let (say, said) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     for n in 0..50 {
-        let say = say.clone();
-        run(&pool, move || say.send(n).unwrap());
+        let sender = sender.clone();
+        run(&pool, move || sender.send(n).unwrap());
     }
-    drop(say);
+    drop(sender);
     close(&pool);
     assert_eq!(Arc::strong_count(&pool), 1);
-    assert_eq!(said.iter().count(), 50);
+    assert_eq!(received.iter().count(), 50);
     assert!(pool.run(Box::new(|| ())).is_err());
 }

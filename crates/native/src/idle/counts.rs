@@ -1,4 +1,4 @@
-//! How many workers are in which state: one word, and what is decided by it alone.
+//! The number of workers in each state, packed into one word, and decisions that depend only on it.
 
 use super::ParkKind;
 
@@ -9,7 +9,7 @@ pub(super) struct Counts {
     pub(super) searching: u16,
     pub(super) asleep: u16,
     pub(super) watching: bool,
-    /// A parked worker gets up for the next timer, and no worker was Active since it parked.
+    /// A parked worker wakes for the next timer, and no worker has been Active since it parked.
     pub(super) timers_covered: bool,
 }
 
@@ -32,17 +32,17 @@ impl Counts {
         }
     }
 
-    /// Parks one of the searchers, which may want to watch though nobody is Active at the moment:
-    /// then another gets up for the timers.
-    pub(super) fn park(&mut self, watches_on: bool) -> ParkKind {
+    /// Parks one of the searchers. With `prefers_watch` it watches even if no worker is Active,
+    /// provided that another worker wakes for the timers.
+    pub(super) fn park(&mut self, prefers_watch: bool) -> ParkKind {
         self.searching -= 1;
-        let watches = self.active > 0 || (watches_on && self.timers_covered);
+        let watches = self.active > 0 || (prefers_watch && self.timers_covered);
         if watches && !self.watching {
             self.watching = true;
             return ParkKind::Watch;
         }
         self.asleep += 1;
-        // A watcher may be left; it will find that nobody is Active, and sleep.
+        // A watcher may be left. It finds that no worker is Active, and sleeps.
         if self.active + self.searching > 0 || self.timers_covered {
             return ParkKind::Sleep;
         }
@@ -54,13 +54,13 @@ impl Counts {
         self.asleep + u16::from(self.watching)
     }
 
-    /// Some worker sleeps, and none will see by itself what an Active one has queued.
-    pub(super) fn lacks_eyes(self) -> bool {
+    /// Returns true if a worker sleeps and none will find local work of an Active worker by itself.
+    pub(super) fn needs_helper(self) -> bool {
         self.searching == 0 && !self.watching && self.asleep > 0
     }
 
-    /// Some worker is parked, and none looks around.
-    pub(super) fn lacks_searcher(self) -> bool {
+    /// Returns true if a worker is parked and none is searching.
+    pub(super) fn needs_searcher(self) -> bool {
         self.searching == 0 && self.parked() > 0
     }
 }

@@ -1,5 +1,5 @@
-//! Every interleaving of those who make work and those who park. Work is a flag stored and loaded
-//! relaxed: only the fences make it seen. A lost wakeup is a deadlock, which the model reports.
+//! Explores every interleaving of producers and parking workers. Work is a flag with relaxed stores
+//! and loads: only the fences make it visible. A lost wakeup is a deadlock, which loom reports.
 
 use super::*;
 use crate::prim::{Arc, atomic::AtomicBool, race};
@@ -7,20 +7,20 @@ use crate::reactor::presence::{Presence, Tick};
 use ParkKind::{Closed, Last, Sleep, Watch};
 use loom::{model::Builder, thread};
 
-/// Three threads with locks have too many interleavings for all of them to be tried; nearly all
-/// mistakes need but two preemptions.
+/// Checks a model with three threads and at most three preemptions. Exploring all interleavings of
+/// three threads with locks takes too long, and nearly all mistakes show with two preemptions.
 fn model_of_three(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(body);
 }
 
-/// A place for one piece of work. It is put there by a swap, since loom does not order a store
-/// against the swap that takes it; what others see by `has` is as weak as after a store.
+/// Space for one piece of work. `put` is a swap because loom does not order a store against the
+/// swap in `take`. For `has` it is as weak as a store.
 #[derive(Debug, Default)]
-struct Place(AtomicBool);
+struct Work(AtomicBool);
 
-impl Place {
+impl Work {
     fn put(&self) {
         self.0.swap(true, Relaxed);
     }
@@ -36,15 +36,15 @@ impl Place {
 
 struct Shared {
     idle: Idle,
-    own: Place,
-    global: Place,
+    local: Work,
+    global: Work,
 }
 
 fn shared(workers: usize) -> Arc<Shared> {
-    Arc::new(Shared { idle: Idle::new(workers), own: Place::default(), global: Place::default() })
+    Arc::new(Shared { idle: Idle::new(workers), local: Work::default(), global: Work::default() })
 }
 
-/// A worker that waits for global work for ever, with no timeouts; whoever finds it ends all.
+/// A worker that waits for global work without timeouts. The one that finds it shuts down.
 fn serve(shared: &Shared, me: usize) -> bool {
     let Shared { idle, global, .. } = shared;
     idle.start_search();
@@ -65,9 +65,9 @@ fn serve(shared: &Shared, me: usize) -> bool {
     }
 }
 
-/// Guards the fences in `prepare_park` and `notify_remote`, and the closing in `shutdown`.
+/// Guards the fences in `prepare_park` and `notify_remote`, and the wakeups of `shutdown`.
 #[test]
-fn global_work_is_found_by_one_of_two_who_park() {
+fn global_work_is_found_by_one_of_two_parking_workers() {
     model_of_three(|| {
         let shared = shared(2);
         let workers = [0, 1].map(|me| {
@@ -81,9 +81,9 @@ fn global_work_is_found_by_one_of_two_who_park() {
     });
 }
 
-/// Guards the check for closing in `prepare_park`.
+/// Guards the check of `closed` in `prepare_park`.
 #[test]
-fn shutdown_reaches_those_who_park_meanwhile() {
+fn shutdown_reaches_workers_that_are_parking() {
     model_of_three(|| {
         let shared = shared(2);
         let workers = [0, 1].map(|me| {
@@ -95,7 +95,7 @@ fn shutdown_reaches_those_who_park_meanwhile() {
     });
 }
 
-/// Two threads, one of them a worker, that share what `start` makes; `end` sees what is left.
+/// Runs a worker and another thread on the state that `start` makes; `end` checks what is left.
 fn model_of_two<R: 'static>(
     start: fn() -> Arc<Shared>,
     worker: fn(&Shared) -> R,
@@ -114,7 +114,7 @@ fn model_of_two<R: 'static>(
 
 /// Guards the fences in `prepare_park` and `notify_worker`.
 #[test]
-fn a_worker_finds_what_is_in_its_inbox() {
+fn a_worker_finds_work_in_its_inbox() {
     let put = |shared: &Shared| {
         shared.global.put();
         shared.idle.notify_worker(1);
@@ -122,8 +122,8 @@ fn a_worker_finds_what_is_in_its_inbox() {
     model_of_two(|| shared(2), |shared| serve(shared, 1), put, |_, served| assert!(served));
 }
 
-/// [`model_of_two`] of which the worker is the last that searches while worker 1 sleeps: whatever
-/// both do, worker 1 is woken.
+/// [`model_of_two`] in which the worker is the last searcher while worker 1 sleeps. Worker 1 must be
+/// woken.
 fn model_of_a_sleeper(last_searcher: fn(&Shared), other: fn(&Shared)) {
     let start = || {
         let shared = shared(2);
@@ -137,11 +137,11 @@ fn model_of_a_sleeper(last_searcher: fn(&Shared), other: fn(&Shared)) {
     });
 }
 
-/// Guards the fence in `found_work`: a searcher takes one piece of work while another comes, for
-/// which nobody is woken because of it.
+/// Guards the fence in `found_work`: a searcher takes one piece of work while another arrives, for
+/// which no worker is woken because of that searcher.
 #[test]
 fn the_last_searcher_sees_global_work_that_relied_on_it() {
-    // The searcher has some work already, and is busy with it for ever.
+    // The searcher already has work, which never ends.
     let find = |shared: &Shared| {
         if shared.idle.found_work() && shared.global.has() {
             shared.idle.notify_remote();
@@ -154,30 +154,30 @@ fn the_last_searcher_sees_global_work_that_relied_on_it() {
     model_of_a_sleeper(find, put);
 }
 
-/// Guards the watch: without any fence, who parks next to an Active worker is not asleep for good.
+/// Guards the watch: without any fence, a worker that parks beside an Active one watches.
 #[test]
-fn own_work_is_taken_or_watched_even_without_a_fence() {
+fn local_work_is_taken_or_watched_without_a_fence() {
     let park = |shared: &Shared| {
-        let Shared { idle, own, .. } = shared;
+        let Shared { idle, local, .. } = shared;
         idle.start_search();
         let kind = idle.prepare_park(1);
-        if own.has() {
+        if local.has() {
             idle.cancel_park(1);
-            return own.take();
+            return local.take();
         }
         kind == Watch || idle.park(1, None) == Woken::Notified
     };
     let put = |shared: &Shared| {
-        shared.own.put();
+        shared.local.put();
         shared.idle.notify_local();
     };
     model_of_two(|| shared(2), park, put, |_, taken_or_watched| assert!(taken_or_watched));
 }
 
-/// Guards the caller's fence before `notify_local`, and that in `found_work`: the watcher gets up
+/// Guards the fence of the caller before `notify_local`, and that in `found_work`: the watcher wakes
 /// and finds other work just when worker 0 relies on it.
 #[test]
-fn own_work_is_not_left_by_a_watcher_that_found_other_work() {
+fn local_work_is_noticed_when_the_watcher_finds_other_work() {
     let start = || {
         let shared = shared(3);
         for (worker, kind) in [(1, Watch), (2, Sleep)] {
@@ -187,13 +187,13 @@ fn own_work_is_not_left_by_a_watcher_that_found_other_work() {
         shared
     };
     let watch = |shared: &Shared| {
-        shared.idle.cancel_park(1); // its time is over
-        if shared.idle.found_work() && shared.own.has() {
+        shared.idle.cancel_park(1); // its timeout has passed
+        if shared.idle.found_work() && shared.local.has() {
             shared.idle.notify_local();
         }
     };
     let put = |shared: &Shared| {
-        shared.own.put();
+        shared.local.put();
         fence(SeqCst);
         shared.idle.notify_local();
     };
@@ -202,10 +202,10 @@ fn own_work_is_not_left_by_a_watcher_that_found_other_work() {
     });
 }
 
-/// Guards the order in `prepare_park`, registered then look at the timers, against an arming from
-/// outside.
+/// Guards the order in `prepare_park` (register, then check the timers) against a timer that is
+/// armed by another thread.
 #[test]
-fn a_timer_armed_while_the_last_parks_is_seen_by_it() {
+fn a_timer_armed_while_the_last_worker_parks_is_seen_by_it() {
     let park = |shared: &Shared| {
         let Shared { idle, global: timer, .. } = shared;
         idle.start_search();
@@ -219,44 +219,44 @@ fn a_timer_armed_while_the_last_parks_is_seen_by_it() {
     model_of_two(|| shared(1), park, arm, |_, seen| assert!(seen));
 }
 
-/// The sources that only worker 0 of the next model takes from.
+/// The sources from which only worker 0 of the next model takes.
 #[derive(Clone, Copy, Debug)]
-enum Own {
+enum LocalSource {
     Pinned,
     Queue,
     Lanes,
     Timer,
 }
 
-/// Worker 0 has an entry of its own and chooses the global one, which goes first; worker 1 may take
-/// that just then. Worker 0 finds its own entry all the same, though it does not decide again
-/// before it parks, and no watch ends by itself. Guards each field of `Sources`.
+/// Worker 0 has a local entry and chooses the global one, which goes first; worker 1 may take that
+/// at the same time. Worker 0 finds its local entry although it does not decide again before it
+/// parks, and no watch ends by itself. Guards each field of `Sources`.
 #[test]
-fn a_worker_that_lost_the_entry_it_chose_does_not_park_with_its_own() {
-    for own in [Own::Pinned, Own::Queue, Own::Lanes, Own::Timer] {
+fn a_worker_that_lost_the_chosen_entry_does_not_park_with_local_work() {
+    for local in [LocalSource::Pinned, LocalSource::Queue, LocalSource::Lanes, LocalSource::Timer] {
         model_of_three(move || {
             let shared = shared(2);
-            shared.own.put();
+            shared.local.put();
             shared.global.put();
             let other = shared.clone();
             let other = thread::spawn(move || {
                 other.idle.start_search();
                 if other.global.take() {
-                    // It is busy with that for ever.
+                    // That work never ends.
                     other.idle.found_work();
                 } else {
                     let _ = other.idle.prepare_park(1);
                 }
             });
-            run_all(&shared, own);
+            run_all(&shared, local);
             other.join().unwrap();
         });
     }
 }
 
-/// Worker 0: runs what it can until the entry of its own is done.
-fn run_all(shared: &Shared, own: Own) {
-    let Shared { idle, own: entry, global } = shared;
+/// Worker 0: runs entries until its local entry is done.
+fn run_all(shared: &Shared, local: LocalSource) {
+    let Shared { idle, local: entry, global } = shared;
     idle.start_search();
     loop {
         let found = if global.has() {
@@ -264,9 +264,9 @@ fn run_all(shared: &Shared, own: Own) {
         } else {
             entry.take().then_some(true)
         };
-        if let Some(own) = found {
+        if let Some(local) = found {
             idle.found_work();
-            if own {
+            if local {
                 return;
             }
             idle.start_search();
@@ -274,12 +274,12 @@ fn run_all(shared: &Shared, own: Own) {
         }
         assert_ne!(idle.prepare_park(0), Closed);
         let seen = Sources {
-            pinned: matches!(own, Own::Pinned) && entry.has(),
-            queue: matches!(own, Own::Queue) && entry.has(),
-            lanes: matches!(own, Own::Lanes) && entry.has(),
+            pinned: matches!(local, LocalSource::Pinned) && entry.has(),
+            queue: matches!(local, LocalSource::Queue) && entry.has(),
+            lanes: matches!(local, LocalSource::Lanes) && entry.has(),
             global: global.has(),
             others: false,
-            timer: matches!(own, Own::Timer) && entry.has(),
+            timer: matches!(local, LocalSource::Timer) && entry.has(),
         };
         if seen.keep_awake() {
             idle.cancel_park(0);
@@ -289,13 +289,13 @@ fn run_all(shared: &Shared, own: Own) {
     }
 }
 
-/// Guards the fences in `notify_timers` and `found_work`: a timer is armed from outside while a
-/// worker searches, to which it is left; that worker finds a task, is the last to search, and is
-/// held up by it for ever. The one that sleeps is woken.
+/// Guards the fences in `notify_timers` and `found_work`: another thread arms a timer while a worker
+/// searches, and leaves the timer to that worker. The worker finds a task that never ends and is
+/// the last searcher. The sleeping worker is woken.
 #[test]
 fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
     let find = |shared: &Shared| {
-        // As `Worker::call_others` does when nobody gets up for the timer by itself.
+        // As `Worker::notify_others` does when no worker wakes for the timer by itself.
         if shared.idle.found_work() && shared.global.has() {
             shared.idle.notify_local();
         }
@@ -307,14 +307,14 @@ fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
     model_of_a_sleeper(find, arm);
 }
 
-/// What the operating system does: it keeps an event, and threads that wait for one.
+/// A model of the operating system's selector: one event, and threads that wait for it.
 #[derive(Debug, Default)]
 struct Poll {
     state: Mutex<PollState>,
     changed: crate::prim::Condvar,
-    /// Whoever is in there, or looks.
+    /// Held by the thread that waits or polls.
     driver: Mutex<()>,
-    sources: Place,
+    sources: Work,
 }
 
 #[derive(Debug, Default)]
@@ -324,7 +324,7 @@ struct PollState {
 }
 
 impl Poll {
-    /// Waits for an event, or for an interrupt.
+    /// Waits for an event or an interrupt.
     fn wait(&self) {
         let mut state = lock(&self.state);
         while !state.event && !state.interrupted {
@@ -356,9 +356,9 @@ fn with_poll(workers: usize) -> (std::sync::Arc<Poll>, Arc<Idle>) {
     (poll, Arc::new(Idle::with_interrupt(workers, &interrupt)))
 }
 
-/// A worker that waits for the event for ever, and does other work that comes; whoever finds the
-/// event ends all.
-fn serve_events(poll: &Poll, idle: &Idle, work: &Place, me: usize) -> bool {
+/// A worker that waits for the event and does other work that arrives. The one that finds the event
+/// shuts down.
+fn serve_events(poll: &Poll, idle: &Idle, work: &Work, me: usize) -> bool {
     idle.start_search();
     loop {
         if work.take() {
@@ -394,14 +394,14 @@ fn serve_events(poll: &Poll, idle: &Idle, work: &Place, me: usize) -> bool {
     }
 }
 
-/// Guards that every worker that parks tries the reactor, and not only the last: one is in there
-/// when the other does some work and is the last to park; then the first gets up for nothing, and
-/// is not the last.
+/// Guards that every parking worker tries the reactor, not only the last one: one worker is in the
+/// reactor while the other does some work and is the last to park. Then the first wakes without a
+/// reason, and is not the last.
 #[test]
-fn an_event_is_seen_after_the_worker_in_the_reactor_got_up_for_nothing() {
+fn an_event_is_seen_after_a_spurious_wakeup_in_the_reactor() {
     model_of_three(|| {
         let (poll, idle) = with_poll(2);
-        let work = Arc::new(Place::default());
+        let work = Arc::new(Work::default());
         poll.sources.put();
         let workers = [0, 1].map(|me| {
             let poll = poll.clone();
@@ -418,9 +418,9 @@ fn an_event_is_seen_after_the_worker_in_the_reactor_got_up_for_nothing() {
     });
 }
 
-/// Guards the same where one worker has the lock for a look while the other parks without it.
+/// Guards the same if one worker holds the lock to poll while the other parks without it.
 #[test]
-fn an_event_is_seen_though_one_worker_looked_while_the_other_parked() {
+fn an_event_is_seen_when_one_worker_polled_while_the_other_parked() {
     model_of_three(|| {
         let (poll, idle) = with_poll(2);
         poll.sources.put();
@@ -437,7 +437,7 @@ fn an_event_is_seen_though_one_worker_looked_while_the_other_parked() {
                     idle.shutdown();
                     return true;
                 }
-                serve_events(&poll, &idle, &Place::default(), me)
+                serve_events(&poll, &idle, &Work::default(), me)
             })
         });
         poll.send_event();
@@ -446,15 +446,15 @@ fn an_event_is_seen_though_one_worker_looked_while_the_other_parked() {
     });
 }
 
-/// Guards the interrupt in `Parker::unpark`: work comes from outside while the worker parks in the
-/// reactor, where no event ever comes.
+/// Guards the interrupt in `Parker::unpark`: work arrives while the worker is parked in the reactor,
+/// where no event follows.
 #[test]
 fn a_worker_in_the_reactor_is_woken_for_global_work() {
     for swap in [false, true] {
         loom::model(move || {
             let (poll, idle) = with_poll(1);
             poll.sources.put();
-            let work = Arc::new(Place::default());
+            let work = Arc::new(Work::default());
             let worker = {
                 let poll = poll.clone();
                 let idle = idle.clone();
@@ -481,16 +481,16 @@ fn a_worker_in_the_reactor_is_woken_for_global_work() {
     }
 }
 
-/// Guards the notification for the first source: the worker parks where it would not see events.
+/// Guards the notification for the first source: the worker is parked outside the reactor.
 #[test]
-fn the_first_source_brings_a_sleeper_into_the_reactor() {
+fn the_first_source_moves_a_sleeper_into_the_reactor() {
     for swap in [false, true] {
         loom::model(move || {
             let (poll, idle) = with_poll(1);
             let worker = {
                 let poll = poll.clone();
                 let idle = idle.clone();
-                move || serve_events(&poll, &idle, &Place::default(), 0)
+                move || serve_events(&poll, &idle, &Work::default(), 0)
             };
             let register = move || {
                 poll.sources.put();
@@ -503,10 +503,10 @@ fn the_first_source_brings_a_sleeper_into_the_reactor() {
     }
 }
 
-/// Guards the fences of `Presence`: one worker leaves the reactor for a task that holds it up for
-/// ever just when the other, which ticks, finds that it is in there. The next event is seen.
+/// Guards the fences of `Presence`: one worker leaves the reactor for a task that never ends, just
+/// when the other, which ticks, finds it in the reactor. The next event is seen.
 #[test]
-fn an_event_is_seen_though_the_worker_in_the_reactor_left_for_good() {
+fn an_event_is_seen_when_the_worker_in_the_reactor_left_permanently() {
     for swap in [false, true] {
         loom::model(move || {
             let idle = Arc::new(Idle::new(2));
@@ -522,7 +522,7 @@ fn an_event_is_seen_though_the_worker_in_the_reactor_left_for_good() {
                 move || {
                     drop(inside);
                     idle.cancel_park(0);
-                    // As `Worker::call_others` does.
+                    // As `Worker::notify_others` does.
                     if idle.found_work() && !presence.is_watched() {
                         idle.notify_local();
                     }
@@ -531,9 +531,9 @@ fn an_event_is_seen_though_the_worker_in_the_reactor_left_for_good() {
             let ticks = move || {
                 loop {
                     match ticking.next() {
-                        // The next tick is another time.
-                        Tick::Again => thread::yield_now(),
-                        Tick::Look => return,
+                        // The next tick is later.
+                        Tick::Continue => thread::yield_now(),
+                        Tick::Enter => return,
                         Tick::Stop => {
                             drop(ticking);
                             assert_eq!(idle.park(1, None), Woken::Notified);

@@ -1,18 +1,19 @@
-//! Who is parked, by name.
+//! The list of parked workers.
 
-/// The parked workers. The counts change under its lock whenever this does.
+/// The parked workers. The counts change under the same lock.
 #[derive(Debug, Default)]
 pub(super) struct Parked {
     pub(super) watcher: Option<usize>,
-    /// Who went to sleep last is woken first: its caches are warm, and it has the timers.
+    /// In the order in which they parked. The newest is woken first: its caches are warm, and it
+    /// may be the one that waits for the timers.
     pub(super) sleepers: Vec<usize>,
-    /// The parked worker that gets up for the timers.
+    /// The parked worker that wakes for the timers.
     pub(super) driver: Option<usize>,
-    /// Nobody parks any more.
+    /// No worker may park any more.
     pub(super) closed: bool,
 }
 
-/// What a worker was while it was parked.
+/// The role of a worker that was parked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Was {
     pub(super) watcher: bool,
@@ -20,11 +21,11 @@ pub(super) struct Was {
 }
 
 impl Parked {
-    /// Takes a worker off the list, if it is there.
+    /// Removes a worker from the list, if it is parked.
     pub(super) fn remove(&mut self, worker: usize) -> Option<Was> {
         let watcher = self.watcher.take_if(|watcher| *watcher == worker).is_some();
         if !watcher {
-            // It is mostly the last.
+            // It is usually the last one.
             let at = self.sleepers.iter().rposition(|&other| other == worker)?;
             self.sleepers.remove(at);
         }

@@ -6,18 +6,18 @@ use std::{
     thread,
 };
 
-/// Searches, finds nothing and parks.
+/// Starts a search and prepares to park.
 fn park(idle: &Idle, worker: usize) -> ParkKind {
     idle.start_search();
     idle.prepare_park(worker)
 }
 
-/// Whether the worker was woken. Takes the token.
+/// Returns true if the worker was woken. Takes the token.
 fn woken(idle: &Idle, worker: usize) -> bool {
     idle.parkers[worker].park(Some(Duration::ZERO)) == Woken::Notified
 }
 
-/// Who of so many workers was woken.
+/// Returns the workers that were woken.
 fn all_woken(idle: &Idle) -> Vec<usize> {
     (0..idle.parkers.len()).filter(|&worker| woken(idle, worker)).collect()
 }
@@ -39,22 +39,22 @@ fn counts_survive_packing() {
 
 #[test]
 #[should_panic(expected = "1 to 1024 workers, not 0")]
-fn there_is_a_worker() {
+fn new_without_workers_panics() {
     Idle::new(0);
 }
 
 #[test]
-fn one_watches_the_others_sleep_the_last_has_the_timers() {
+fn one_worker_watches_the_others_sleep_and_the_last_covers_timers() {
     let idle = Idle::new(4);
     assert_eq!([1, 2, 3, 0].map(|worker| park(&idle, worker)), [Watch, Sleep, Sleep, Last]);
-    // The watcher finds that nobody is Active; the timers are covered.
+    // The watcher finds that no worker is Active; the timers are covered.
     assert_eq!(idle.park(1, Some(Duration::ZERO)), Woken::TimedOut);
     assert_eq!(idle.prepare_park(1), Sleep);
     assert_eq!(idle.counts(), Counts { timers_covered: true, ..counts(0, 0, 4, false) });
 }
 
 #[test]
-fn nobody_watches_searchers() {
+fn no_worker_watches_while_others_only_search() {
     let idle = Idle::new(2);
     idle.start_search();
     idle.start_search();
@@ -63,31 +63,31 @@ fn nobody_watches_searchers() {
 }
 
 #[test]
-fn the_watch_is_passed_on() {
+fn another_worker_watches_after_the_watcher_found_work() {
     let idle = Idle::new(3);
     assert_eq!([park(&idle, 1), park(&idle, 2)], [Watch, Sleep]);
     assert_eq!(idle.park(1, Some(Duration::ZERO)), Woken::TimedOut);
     assert!(idle.found_work());
-    // Now nobody watches, so the next push wakes the sleeper, and it is the watcher.
+    // No worker watches now, so the next push wakes the sleeper, which becomes the watcher.
     idle.notify_local();
     assert_eq!(idle.park(2, None), Woken::Notified);
     assert_eq!(idle.prepare_park(2), Watch);
 }
 
 #[test]
-fn own_work_wakes_a_sleeper_only_if_nobody_looks() {
+fn notify_local_wakes_a_sleeper_only_without_watcher_and_searcher() {
     let idle = Idle::new(3);
     idle.notify_local();
     assert_eq!(idle.counts(), counts(3, 0, 0, false));
-    // A watcher looks.
+    // With a watcher.
     assert_eq!([park(&idle, 1), park(&idle, 2)], [Watch, Sleep]);
     idle.notify_local();
     assert!(all_woken(&idle).is_empty());
-    // A searcher looks.
+    // With a searcher.
     idle.cancel_park(1);
     idle.notify_local();
     assert!(all_woken(&idle).is_empty());
-    // Nobody does; the woken one is a searcher at once, so one is enough.
+    // With neither. The woken worker counts as a searcher at once, so one wakeup is enough.
     assert!(idle.found_work());
     idle.notify_local();
     assert_eq!(idle.counts(), counts(2, 1, 0, false));
@@ -96,14 +96,14 @@ fn own_work_wakes_a_sleeper_only_if_nobody_looks() {
 }
 
 #[test]
-fn global_work_wakes_the_watcher_first_then_who_slept_last() {
+fn notify_remote_wakes_the_watcher_first_then_the_newest_sleeper() {
     let idle = Idle::new(4);
     idle.notify_remote();
     assert_eq!([1, 2, 3, 0].map(|worker| park(&idle, worker)), [Watch, Sleep, Sleep, Last]);
     for expected in [1, 0, 3, 2] {
         idle.notify_remote();
         idle.notify_remote();
-        assert_eq!(all_woken(&idle), [expected], "a searcher is enough");
+        assert_eq!(all_woken(&idle), [expected], "one searcher is enough");
         assert!(idle.found_work());
     }
     idle.notify_remote();
@@ -112,7 +112,7 @@ fn global_work_wakes_the_watcher_first_then_who_slept_last() {
 }
 
 #[test]
-fn only_the_last_searcher_looks_again() {
+fn found_work_is_true_for_the_last_searcher_only() {
     let idle = Idle::new(3);
     idle.start_search();
     idle.start_search();
@@ -120,7 +120,7 @@ fn only_the_last_searcher_looks_again() {
 }
 
 #[test]
-fn a_worker_is_woken_by_name_only_when_parked() {
+fn notify_worker_wakes_parked_workers_only() {
     let idle = Idle::new(3);
     assert_eq!([park(&idle, 0), park(&idle, 1)], [Watch, Sleep]);
     idle.notify_worker(2);
@@ -134,55 +134,55 @@ fn a_worker_is_woken_by_name_only_when_parked() {
 }
 
 #[test]
-fn a_park_cancelled_after_the_wake_counts_once() {
+fn cancel_park_after_a_wakeup_counts_the_worker_once() {
     let idle = Idle::new(1);
     assert_eq!(park(&idle, 0), Last);
     idle.notify_remote();
     idle.cancel_park(0);
     assert_eq!(idle.counts(), counts(0, 1, 0, false));
-    // The token is left over: the next park ends at once, and nothing is amiss.
+    // The token is left over: the next park returns immediately.
     assert_eq!(idle.prepare_park(0), Last);
     assert_eq!(idle.park(0, None), Woken::Notified);
     assert_eq!(idle.counts(), counts(0, 1, 0, false));
 }
 
 #[test]
-fn timers_pass_to_the_last_after_any_activity() {
+fn timers_are_covered_by_the_last_worker_to_sleep_after_activity() {
     let idle = Idle::new(2);
     assert_eq!([park(&idle, 1), park(&idle, 0)], [Watch, Last]);
-    // The watcher finds work, maybe arms timers, and sleeps: what worker 0 waits for is outdated.
+    // The watcher finds work, may arm timers, and sleeps: the deadline of worker 0 is outdated.
     idle.cancel_park(1);
     assert!(idle.found_work());
     assert_eq!(park(&idle, 1), Last);
-    // The old driver gets up: that does not uncover the timers.
+    // The previous timer worker wakes, which leaves the timers covered.
     idle.cancel_park(0);
     assert_eq!(idle.prepare_park(0), Sleep);
-    // The new driver does.
+    // The current timer worker wakes, which does not.
     idle.cancel_park(1);
     assert_eq!(idle.prepare_park(1), Last);
 }
 
 #[test]
-fn a_timer_from_outside_reaches_who_waits_for_timers() {
+fn notify_timers_wakes_the_worker_that_waits_for_timers() {
     let idle = Idle::new(3);
     idle.notify_timers();
     idle.start_search();
     assert_eq!([park(&idle, 1), park(&idle, 0)], [Watch, Sleep]);
     idle.notify_timers();
-    assert_eq!(all_woken(&idle), [], "one still looks, and will be the last");
+    assert_eq!(all_woken(&idle), [], "a searcher will be the last to park");
     assert_eq!(idle.prepare_park(2), Last);
     idle.cancel_park(1);
     assert_eq!(idle.prepare_park(1), Sleep);
     idle.notify_timers();
     assert_eq!(all_woken(&idle), [2]);
-    // It becomes Active: now somebody should watch.
+    // It becomes Active: another worker should watch now.
     assert!(idle.found_work());
     idle.notify_timers();
     assert_eq!(all_woken(&idle), [1]);
 }
 
 #[test]
-fn shutdown_wakes_everybody_and_lets_nobody_park() {
+fn shutdown_wakes_all_workers_and_prevents_parking() {
     let idle = Idle::new(4);
     assert_eq!([1, 2, 3].map(|worker| park(&idle, worker)), [Watch, Sleep, Sleep]);
     idle.shutdown();
@@ -194,9 +194,9 @@ fn shutdown_wakes_everybody_and_lets_nobody_park() {
     assert_eq!(all_woken(&idle), []);
 }
 
-/// Threads that take from one queue and park whenever it is empty: all is taken.
+/// Threads take from one queue and park whenever it is empty; every item is taken.
 #[test]
-fn all_global_work_is_done_by_threads_that_park() {
+fn global_work_is_completed_by_threads_that_park() {
     const ITEMS: usize = if cfg!(miri) { 100 } else { 20_000 };
     let idle = Idle::new(3);
     let left = AtomicUsize::new(0);
@@ -232,7 +232,7 @@ fn all_global_work_is_done_by_threads_that_park() {
         for n in 0..ITEMS {
             left.fetch_add(1, Relaxed);
             idle.notify_remote();
-            // In turns: all at once, or each after the last is done, when all are parking.
+            // Alternates between bursts and single items, for which all threads are parking.
             while n / 100 % 2 == 0 && done.load(Relaxed) <= n {
                 thread::yield_now();
             }

@@ -1,14 +1,14 @@
-//! The counts against what is there.
+//! Compares the counters with the entries.
 
 use super::*;
-use crate::entries::{self, Keeps, yields};
+use crate::entries::{self, EntryHost, yields};
 use asx_kernel::rng::DetRng;
 use asx_runtime::{Cancelled, Scope, Task};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// What is in the lanes: which task, where, and whether it is pinned. One that is asked to stop
-/// while it waits has two entries.
+/// The entries in the lanes: task id, place, and whether it is pinned. A task that was cancelled
+/// while it waited has two entries.
 #[derive(Default)]
 struct Model(Vec<(u64, Place, bool)>);
 
@@ -39,13 +39,13 @@ impl Model {
         }
         let [cancel, timed, ready] = Lane::ALL.map(|lane| len(lane) > 0);
         assert_eq!(lanes.pending(), Pending { cancel, timed, ready });
-        assert_eq!(lanes.leading.load(Acquire), self.count(|place, _| leads(place)));
+        assert_eq!(lanes.leading.load(Acquire), self.count(|place, _| precedes_default(place)));
         let deadline = |(_, place, _): &(u64, Place, bool)| place.deadline();
         assert_eq!(lanes.nearest(), self.0.iter().filter_map(deadline).min());
     }
 }
 
-/// Tasks for every place, some pinned.
+/// Spawns tasks for every place, some of them pinned.
 fn spawn(s: &Scope<Cancelled>, rng: &mut DetRng, pins: bool) -> Vec<Task<(), Cancelled>> {
     let one = |_| {
         let mut task = s.task("one of many");
@@ -66,7 +66,7 @@ fn of_lane((place, entry): (Place, Runnable)) -> (Lane, Runnable) {
     (place.lane(), entry)
 }
 
-/// Takes an entry in one of the ways there are: the lane it came from, and the entry.
+/// Takes an entry by a random method. Returns its lane and the entry.
 fn take(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, Runnable)> {
     let lane = Lane::ALL[rng.below(3)];
     match rng.below(5) {
@@ -83,7 +83,7 @@ fn take(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, R
     }
 }
 
-/// The ways for lanes without a line.
+/// [`take`] or `pop_tied`, which is for lanes without a FIFO.
 fn take_of_all(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(Lane, Runnable)> {
     match rng.below(2) {
         0 => lanes.pop_tied(|tied| rng.below(tied)).map(of_lane),
@@ -91,28 +91,28 @@ fn take_of_all(lanes: &SharedLanes, rng: &mut DetRng, model: &Model) -> Option<(
     }
 }
 
-/// A random history: how many entries were taken.
-fn history(seed: u64, lanes: &SharedLanes, in_line: bool) -> usize {
+/// Runs a random history; returns the number of entries taken.
+fn history(seed: u64, lanes: &SharedLanes, with_fifo: bool) -> usize {
     let mut model = Model::default();
     let mut taken = 0;
     let mut rng = DetRng::new(seed, 0);
     let plan = RefCell::new(DetRng::new(seed, 1));
     let tasks = RefCell::default();
-    let drive = |host: &Keeps| {
+    let drive = |host: &EntryHost| {
         let mut coming = host.take();
-        if in_line {
-            // The root is pinned, and has no place in them.
+        if with_fifo {
+            // The root is pinned, and may not be in lanes with a FIFO.
             let (root, free) = coming.into_iter().partition(|entry| entry.pin().is_some());
             coming = free;
             VecDeque::into_iter(root).for_each(|entry| assert!(entry.run()));
         }
         coming.iter().for_each(|entry| model.put(entry));
-        // Some at once, the rest one by one.
+        // Some are added together, the others one by one.
         lanes.push_all(coming.drain(..rng.below(coming.len() + 1)).collect());
         coming.into_iter().for_each(|entry| lanes.push(entry));
         model.agrees(lanes);
         for _ in 0..rng.below(8) {
-            let found = match in_line {
+            let found = match with_fifo {
                 true => take(lanes, &mut rng, &model),
                 false => take_of_all(lanes, &mut rng, &model),
             };
@@ -122,22 +122,26 @@ fn history(seed: u64, lanes: &SharedLanes, in_line: bool) -> usize {
             taken += 1;
             entry.run();
         }
-        // One of those that wait, or that have ended.
+        // Cancel a task, which may wait or have completed.
         let tasks: &Vec<Task<_, _>> = &tasks.borrow();
         if rng.below(3) == 0 && !tasks.is_empty() {
             tasks[rng.below(tasks.len())].cancel("as it happens");
         }
     };
-    entries::with(|s| *tasks.borrow_mut() = spawn(s, &mut plan.borrow_mut(), !in_line), drive);
-    // What is left are second entries of tasks that have ended.
+    entries::run_with(
+        |s| *tasks.borrow_mut() = spawn(s, &mut plan.borrow_mut(), !with_fifo),
+        drive,
+    );
+    // Second entries of completed tasks are left.
     lanes.expire();
     Model::default().agrees(lanes);
     taken
 }
 
 #[test]
-fn the_counts_are_of_what_is_there() {
+fn counters_match_the_entries_of_random_histories() {
     let taken: usize = (0..200).map(|seed| history(seed, &SharedLanes::default(), false)).sum();
-    let in_line: usize = (0..200).map(|seed| history(seed, &SharedLanes::in_line(), true)).sum();
-    assert!(taken > 200 * 24 && in_line > 200 * 24, "{taken} {in_line}");
+    let with_fifo: usize =
+        (0..200).map(|seed| history(seed, &SharedLanes::with_fifo(), true)).sum();
+    assert!(taken > 200 * 24 && with_fifo > 200 * 24, "{taken} {with_fifo}");
 }

@@ -19,7 +19,7 @@ use windows_sys::core::BOOL;
 /// The callbacks of the process.
 struct Callbacks {
     is_installed: bool,
-    /// Events that a callback was registered for at any time: those are handled from then on.
+    /// The events for which a callback was ever registered. They are handled from then on.
     handled: Vec<ConsoleEvent>,
     all: Vec<(ConsoleEvent, ConsoleNotify)>,
 }

@@ -8,7 +8,7 @@ use asx_runtime::net::{Address, BorrowedHandle, Socket};
 use mio::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::{Kind, NetSocket, unsupported};
-use crate::reactor::{About, Reactor, Role};
+use crate::reactor::{Description, Reactor, Role};
 
 /// Borrows the operating system's socket.
 #[cfg(unix)]
@@ -54,16 +54,16 @@ impl Kind for TcpListener {
         Some(borrow(self))
     }
 
-    fn about(&self, _to: Option<&Address>) -> Option<About> {
-        Some(About::Socket(Role::Listener, self.local_address().ok()?))
+    fn description(&self, _to: Option<&Address>) -> Option<Description> {
+        Some(Description::Socket(Role::Listener, self.local_address().ok()?))
     }
 
     fn accept(&self, reactor: &Arc<Reactor>) -> io::Result<(Arc<dyn Socket>, Address)> {
         let (stream, from) = TcpListener::accept(self)?;
         let from = Address::Inet(from);
-        let about = About::Socket(Role::Connection, from.clone());
+        let description = Description::Socket(Role::Connection, from.clone());
         // Not the first registered socket: the listener is registered.
-        let (socket, _) = NetSocket::new(stream, Some(about), reactor)?;
+        let (socket, _) = NetSocket::new(stream, Some(description), reactor)?;
         Ok((socket, from))
     }
 
@@ -77,10 +77,10 @@ impl Kind for TcpStream {
         Some(borrow(self))
     }
 
-    fn about(&self, to: Option<&Address>) -> Option<About> {
+    fn description(&self, to: Option<&Address>) -> Option<Description> {
         Some(match to {
-            Some(to) => About::Socket(Role::Connecting, to.clone()),
-            None => About::Socket(Role::Connection, Kind::peer_address(self).ok()?),
+            Some(to) => Description::Socket(Role::Connecting, to.clone()),
+            None => Description::Socket(Role::Connection, Kind::peer_address(self).ok()?),
         })
     }
 
@@ -124,8 +124,8 @@ impl Kind for UdpSocket {
         Some(borrow(self))
     }
 
-    fn about(&self, _to: Option<&Address>) -> Option<About> {
-        Some(About::Socket(Role::Datagrams, self.local_address().ok()?))
+    fn description(&self, _to: Option<&Address>) -> Option<Description> {
+        Some(Description::Socket(Role::Datagrams, self.local_address().ok()?))
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

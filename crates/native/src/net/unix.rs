@@ -16,7 +16,7 @@ use rustix::net::RecvFlags;
 use socket2::{SockAddr, SockRef, Type};
 
 use super::{Kind, NetSocket, check_adopted, name_of, unsupported};
-use crate::reactor::{About, Reactor, Role};
+use crate::reactor::{Description, Reactor, Role};
 use crate::shared::Shared;
 
 /// Converts the path of a unix socket to the form of the operating system.
@@ -107,16 +107,16 @@ impl Kind for UnixListener {
         Some(self.as_fd())
     }
 
-    fn about(&self, _to: Option<&Address>) -> Option<About> {
-        Some(About::Socket(Role::Listener, self.local_address().ok()?))
+    fn description(&self, _to: Option<&Address>) -> Option<Description> {
+        Some(Description::Socket(Role::Listener, self.local_address().ok()?))
     }
 
     fn accept(&self, reactor: &Arc<Reactor>) -> io::Result<(Arc<dyn Socket>, Address)> {
         let (stream, from) = UnixListener::accept(self)?;
         let from = address(&from);
-        let about = About::Socket(Role::Connection, from.clone());
+        let description = Description::Socket(Role::Connection, from.clone());
         // Not the first registered socket: the listener is registered.
-        let (socket, _) = NetSocket::new(stream, Some(about), reactor)?;
+        let (socket, _) = NetSocket::new(stream, Some(description), reactor)?;
         Ok((socket, from))
     }
 
@@ -130,9 +130,9 @@ impl Kind for UnixStream {
         Some(self.as_fd())
     }
 
-    fn about(&self, to: Option<&Address>) -> Option<About> {
+    fn description(&self, to: Option<&Address>) -> Option<Description> {
         let peer = to.cloned().or_else(|| Kind::peer_address(self).ok());
-        Some(About::Socket(Role::Connection, peer?))
+        Some(Description::Socket(Role::Connection, peer?))
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -173,8 +173,8 @@ impl Kind for UnixDatagram {
         Some(self.as_fd())
     }
 
-    fn about(&self, _to: Option<&Address>) -> Option<About> {
-        Some(About::Socket(Role::Datagrams, self.local_address().ok()?))
+    fn description(&self, _to: Option<&Address>) -> Option<Description> {
+        Some(Description::Socket(Role::Datagrams, self.local_address().ok()?))
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -238,8 +238,8 @@ impl Kind for Watched {
         self.0
     }
 
-    fn about(&self, _to: Option<&Address>) -> Option<About> {
-        Some(About::Descriptor(self.0))
+    fn description(&self, _to: Option<&Address>) -> Option<Description> {
+        Some(Description::Descriptor(self.0))
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 #[cfg(not(loom))]
 #[test]
-fn a_wakeup_is_kept_once() {
+fn several_wakeups_before_a_park_count_as_one() {
     let parker = Parker::default();
     parker.unpark();
     parker.unpark();
@@ -13,15 +13,15 @@ fn a_wakeup_is_kept_once() {
 
 #[cfg(not(loom))]
 #[test]
-fn a_spurious_wakeup_ends_nothing() {
+fn a_spurious_wakeup_of_the_condvar_does_not_end_a_park() {
     let parker = Parker::default();
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| parker.park(None));
-        while *lock(&parker.token) != Token::Awaited {
+        while *lock(&parker.token) != Token::Waiting {
             std::thread::yield_now();
         }
         for _ in 0..100 {
-            parker.given.notify_all();
+            parker.changed.notify_all();
             std::thread::yield_now();
         }
         assert!(!sleeper.is_finished());
@@ -43,7 +43,7 @@ fn no_wakeup_is_lost() {
     });
 }
 
-/// Counts interrupts, and sleeps until one comes.
+/// Counts interrupts, and waits until one comes.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 struct Channel {
@@ -73,13 +73,13 @@ impl Channel {
 
 #[cfg(not(loom))]
 #[test]
-fn a_sleep_elsewhere_is_interrupted_and_no_other() {
+fn unpark_interrupts_a_thread_in_park_in_only() {
     let elsewhere = Arc::new(Channel::default());
     let parker = Parker::with_interrupt(elsewhere.clone());
-    // A wakeup before the sleep: it is not begun.
+    // A wakeup before the park: `wait` is not called.
     parker.unpark();
-    assert_eq!(parker.park_in(|| unreachable!("a wakeup was kept")), Woken::Notified);
-    // It ends for reasons of its own.
+    assert_eq!(parker.park_in(|| unreachable!("a wakeup was pending")), Woken::Notified);
+    // `wait` returns without an interrupt.
     assert_eq!(parker.park_in(|| ()), Woken::TimedOut);
     assert_eq!(parker.park(Some(Duration::ZERO)), Woken::TimedOut);
     assert_eq!(elsewhere.count(), 0);

@@ -1,8 +1,8 @@
-//! The queue against a plain one, with the entries of real tasks.
+//! Compares the queue with a `VecDeque`, with the entries of real tasks.
 
 use super::*;
 use crate::blocking::Pool;
-use crate::entries::{Keeps, with_tasks};
+use crate::entries::{EntryHost, with_tasks};
 use crate::shared;
 use asx_kernel::rng::DetRng;
 use asx_runtime::{Cancelled, Core, Cx, Host, Root, Settings};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::task::Waker;
 
 #[test]
-fn entries_leave_in_the_order_they_came_however_many_there_are() {
-    (1..=2).for_each(leave_in_the_order_they_came);
+fn entries_leave_in_fifo_order_from_ring_and_backlog() {
+    (1..=2).for_each(check_fifo_order);
 }
 
-fn leave_in_the_order_they_came(workers: usize) {
+fn check_fifo_order(workers: usize) {
     let (queue, shared) = Queue::of(workers);
     let mut model = VecDeque::new();
     let mut rng = DetRng::new(3, 0);
@@ -52,7 +52,7 @@ fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
                 known.push_back(entry.id());
                 victim.push(&shared, entry);
             }
-            // The thief's entries are a run from the old end; the rest stays as it was.
+            // The thief takes a run of the oldest entries; the others stay in order.
             let mut taken = Vec::new();
             let first = thief.steal(&shared);
             let more = std::iter::from_fn(|| thief.pop(&own));
@@ -68,7 +68,7 @@ fn a_thief_takes_older_entries_in_order_from_ring_and_backlog() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_given_up_at_once() {
+fn entries_scheduled_after_shutdown_are_dropped_at_once() {
     use crate::clock::Clock;
     use crate::shared::{Remote, Rules};
     use std::collections::BTreeSet;
@@ -79,19 +79,19 @@ fn what_comes_after_the_end_is_given_up_at_once() {
     let over = shared::Shared::new([Remote::new(ends)].into(), pool, Rules::default(), clock);
     over.closed.store(true, Release);
 
-    let host = Arc::new(Keeps::default());
+    let host = Arc::new(EntryHost::default());
     let core = Core::new(host.clone(), Settings::default());
     let body = async |cx: Cx| {
         let cancelled = cx.scope(async |s| {
             for _ in 0..5 {
-                // Cancelled while it waits in a queue: it has two entries then.
+                // Cancelled while it waits in a queue, so that it has two entries.
                 s.spawn(async |_: Cx| Ok(())).cancel("before it began");
             }
             Ok::<_, Cancelled>(())
         });
         cancelled.await.unwrap();
     };
-    // The first entry of each task is run, the other one comes too late.
+    // The first entry of each task is run, the other one is scheduled too late.
     let mut late = Vec::new();
     let mut root = None;
     let mut seen = BTreeSet::new();
@@ -111,20 +111,20 @@ fn what_comes_after_the_end_is_given_up_at_once() {
     assert_eq!(late.len(), 5);
     let host = Arc::downgrade(&{ host });
     drop(core);
-    assert!(host.upgrade().is_some(), "the entries keep their tasks, and those the rest");
+    assert!(host.upgrade().is_some(), "entries keep their tasks alive, and these the host");
     late.into_iter().for_each(|entry| over.schedule(entry));
     assert!(host.upgrade().is_none());
 }
 
 #[test]
-fn nothing_is_stolen_from_a_worker_that_is_alone() {
-    let (queue, alone) = Queue::of(1);
+fn steal_takes_nothing_from_an_only_worker() {
+    let (queue, shared) = Queue::of(1);
     let (thief, _own) = Queue::of(2);
     with_tasks(3, |host| {
         let incoming = host.take();
-        incoming.into_iter().for_each(|entry| queue.push(&alone, entry));
-        assert!(alone.len() > 0 && thief.steal(&alone).is_none());
-        while let Some(entry) = queue.pop(&alone) {
+        incoming.into_iter().for_each(|entry| queue.push(&shared, entry));
+        assert!(shared.len() > 0 && thief.steal(&shared).is_none());
+        while let Some(entry) = queue.pop(&shared) {
             assert!(entry.run());
         }
     });

@@ -1,4 +1,4 @@
-//! Where there are no sockets: nobody registers any, and nobody sleeps in a reactor.
+//! The reactor of platforms without sockets: none is registered, and no worker sleeps in it.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -46,7 +46,7 @@ impl Reactor {
     }
 }
 
-/// Nobody is in there.
+/// No thread is ever in the reactor.
 pub(crate) struct Driving<'a>(Infallible, PhantomData<&'a Reactor>);
 
 impl Driving<'_> {

@@ -1,16 +1,17 @@
-//! Whether somebody would see an event, though the workers that are awake are held up.
+//! Ensures that events are seen while the workers that are awake are inside long polls.
 //!
-//! A worker that left the reactor for a task may be held up by it for as long as it likes, and what
-//! sockets tell meanwhile would wait. So one of those that are parked beside it *ticks*: it gets up
-//! from time to time, and goes into the reactor if nobody is there. When nothing happens all are
-//! parked, one of them in the reactor, and nobody need get up: then it stops to tick.
+//! A worker that left the reactor for a task may be inside that task's poll for any time, and
+//! socket events would wait. One of the workers parked outside the reactor therefore *ticks*: it
+//! wakes regularly, and enters the reactor if no worker is there. Without activity all workers are
+//! parked, one of them in the reactor, and the ticks stop.
 //!
-//! # Why somebody always sees an event
-//! Who stops to tick says so, then fences, then looks whether somebody is in the reactor; if not,
-//! it does not stop. Who left the reactor has said so before it finds work; if it is the last that
-//! searches, [`found_work`](crate::idle::Idle::found_work) fences, and then it looks whether
-//! somebody ticks; if not, it wakes a worker that is parked. The fences are `SeqCst`, so one is
-//! first: one of the two sees the other.
+//! # Why some worker always sees an event
+//! 1. A worker that stops ticking clears `ticking`, fences, then reads `occupied`. If the reactor
+//!    is not occupied, it does not stop.
+//! 2. A worker that leaves the reactor clears `occupied` before it finds work. If it is the last
+//!    searcher, [`found_work`](crate::idle::Idle::found_work) fences. It then reads `ticking` and
+//!    wakes a parked worker if none ticks.
+//! 3. Both fences are `SeqCst`, so one is first, and one of the two workers sees the other.
 
 use crate::prim::atomic::Ordering::{Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
@@ -19,30 +20,32 @@ use crate::prim::atomic::{AtomicBool, AtomicUsize, fence};
 pub(crate) struct Presence {
     /// A worker is parked in the reactor.
     occupied: AtomicBool,
-    /// A worker that is parked beside it gets up from time to time.
+    /// A worker parked outside the reactor wakes regularly.
     ticking: AtomicBool,
-    /// How often a worker has left the reactor.
+    /// The number of times a worker has left the reactor.
     left: AtomicUsize,
 }
 
 impl Presence {
-    /// The caller, which holds the lock of the reactor, parks in it for as long as this lives.
+    /// Records that the caller, which holds the lock of the reactor, is parked in it until the
+    /// result is dropped.
     pub(crate) fn enter(&self) -> Inside<'_> {
         self.occupied.store(true, Relaxed);
         Inside(self)
     }
 
-    /// The caller, which is parked, ticks for as long as this lives, unless another does.
+    /// Makes the caller, which is parked, the ticking worker until the result is dropped. Returns
+    /// `None` if another one ticks.
     pub(crate) fn tick(&self) -> Option<Ticking<'_>> {
-        // It is a hint that somebody does: who stops looks for itself.
+        // Relaxed: a worker that stops ticking checks the reactor by itself.
         if self.ticking.load(Relaxed) || self.ticking.swap(true, Relaxed) {
             return None;
         }
         Some(Ticking { presence: self, left: self.left.load(Relaxed), has_stopped: false })
     }
 
-    /// Whether an event is seen though all workers that are awake are held up. Asked by the last
-    /// that searched, when it has found work and fenced.
+    /// Returns true if events are seen although all workers that are awake may be inside long
+    /// polls. Called by the last searcher after it has found work and fenced.
     pub(crate) fn is_watched(&self) -> bool {
         self.ticking.load(Relaxed) || self.occupied.load(Relaxed)
     }
@@ -61,38 +64,38 @@ impl Drop for Inside<'_> {
 /// See [`Presence::tick`].
 pub(crate) struct Ticking<'a> {
     presence: &'a Presence,
-    /// How often a worker had left the reactor at the last tick.
+    /// The number of departures from the reactor at the last tick.
     left: usize,
-    /// Another may tick meanwhile.
+    /// It has stopped, so that another worker may tick.
     has_stopped: bool,
 }
 
-/// What a worker that ticked does next.
+/// The next action of a ticking worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
-    /// It ticks on: something has happened.
-    Again,
-    /// It may sleep until it is woken: another is in the reactor, and stayed there.
+    /// Continue to tick: there was activity.
+    Continue,
+    /// Sleep until woken: another worker is in the reactor, and stayed there.
     Stop,
-    /// It tries the reactor: nobody is there.
-    Look,
+    /// Try to enter the reactor: no worker is there.
+    Enter,
 }
 
 impl Ticking<'_> {
-    /// A tick is over.
+    /// Ends a tick.
     pub(crate) fn next(&mut self) -> Tick {
         let Presence { occupied, ticking, left } = self.presence;
         let before = std::mem::replace(&mut self.left, left.load(Relaxed));
         if !occupied.load(Relaxed) {
-            return Tick::Look;
+            return Tick::Enter;
         }
         if before != self.left {
-            return Tick::Again;
+            return Tick::Continue;
         }
         self.has_stopped = true;
         ticking.store(false, Relaxed);
         fence(SeqCst);
-        if occupied.load(Relaxed) { Tick::Stop } else { Tick::Look }
+        if occupied.load(Relaxed) { Tick::Stop } else { Tick::Enter }
     }
 }
 
@@ -109,25 +112,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_ticks_until_another_stays_in_the_reactor() {
+    fn one_worker_ticks_until_another_stays_in_the_reactor() {
         let presence = Presence::default();
         assert!(!presence.is_watched());
         let mut ticking = presence.tick().unwrap();
         assert!(presence.is_watched() && presence.tick().is_none());
-        assert_eq!(ticking.next(), Tick::Look);
+        assert_eq!(ticking.next(), Tick::Enter);
         let inside = presence.enter();
         drop(inside);
-        assert_eq!(ticking.next(), Tick::Look);
+        assert_eq!(ticking.next(), Tick::Enter);
         let inside = presence.enter();
         assert_eq!(ticking.next(), Tick::Stop);
         let other = presence.tick().unwrap();
         drop(ticking);
-        assert!(presence.tick().is_none(), "the other one ticks");
+        assert!(presence.tick().is_none(), "the other worker ticks");
         drop(other);
         let mut ticking = presence.tick().unwrap();
         drop(inside);
         let _inside = presence.enter();
-        assert_eq!([ticking.next(), ticking.next()], [Tick::Again, Tick::Stop]);
+        assert_eq!([ticking.next(), ticking.next()], [Tick::Continue, Tick::Stop]);
         drop(ticking);
         assert!(presence.is_watched());
     }

@@ -1,16 +1,17 @@
-//! What one socket is ready for, and who waits for it.
+//! The readiness of one socket, and the tasks that wait for it.
 //!
-//! A word has a bit for each thing the operating system has told, and a count of how often it did.
-//! Whoever finds that a socket is not ready after all clears the bit, unless the count says that
-//! something was told since. Everything else is under one lock: who waits, and which tenant of the
-//! place this is about. So nothing that is told of a socket that is gone reaches the one that has
-//! its place: that would be told of an end that never came, and would try for ever.
+//! A word has a bit for each kind of readiness that the operating system has reported, and a count
+//! of its reports. An operation that finds the socket not ready clears the bit, unless the count
+//! shows a report since. One lock guards everything else: the waiters, and the generation of the
+//! slot. A report for a closed socket therefore never reaches the next socket in its slot, which
+//! would see an end of stream that never came and retry forever.
 //!
 //! # Why no wakeup is lost
-//! Who tells has the lock when it sets the bits and takes the waiters out. Who waits registers
-//! under the lock, and then looks at the bits once more before it releases that. If it has the lock
-//! first, it is among those who are taken out. If not, the lock orders its look after the bits. The
-//! word itself is relaxed: what it tells of is in the operating system, and no memory of ours.
+//! 1. A report sets the bits and removes the waiters under the lock.
+//! 2. A waiting task registers under the lock, and checks the bits again before it releases it.
+//! 3. If the task locks first, it is among the removed waiters. Otherwise the lock orders its check
+//!    after the bits. The word itself is relaxed: it describes state of the operating system, not
+//!    memory of this process.
 
 use std::net::{SocketAddr, SocketAddrV4};
 use std::task::Waker;
@@ -23,54 +24,54 @@ use crate::prim::atomic::AtomicU32;
 use crate::prim::atomic::Ordering::Relaxed;
 use crate::prim::{Mutex, lock};
 
-/// Bytes have come, or a connection.
+/// Bytes or a connection have arrived.
 pub(super) const READABLE: u32 = 1;
-/// There is room for bytes to be sent.
+/// There is room for bytes to send.
 pub(super) const WRITABLE: u32 = 2;
-/// No more bytes come. A read tells, and need not wait for it.
+/// No more bytes will arrive. A read returns without blocking.
 pub(super) const READ_CLOSED: u32 = 4;
-/// No more bytes go out.
+/// No more bytes can be sent.
 pub(super) const WRITE_CLOSED: u32 = 8;
-/// The reactor is gone.
+/// The reactor was closed.
 pub(super) const GONE: u32 = 16;
-/// What was closed may be opened again.
+/// A closed direction may open again.
 const REOPENABLE: u32 = 32;
 /// The system holds urgent data: a read stops at its mark although more bytes may have arrived.
 /// Reported with every event while the mark has not been passed.
 pub(super) const URGENT: u32 = 64;
 
 const BITS: u32 = 0xff;
-/// One more time that the system told something.
-const TOLD: u32 = BITS + 1;
+/// One report of the system, in the count above the bits.
+const REPORT: u32 = BITS + 1;
 
-/// The bits that are worth a try in a direction.
-fn wanted(direction: Direction) -> u32 {
+/// The bits that make an operation in a direction worth an attempt.
+fn attempt_bits(direction: Direction) -> u32 {
     match direction {
         Direction::Read => READABLE | READ_CLOSED | GONE,
         Direction::Write => WRITABLE | WRITE_CLOSED | GONE,
     }
 }
 
-/// Nothing that was closed opens again: only this is forgotten when an operation would block.
-fn forgotten(direction: Direction) -> u32 {
+/// The bit to clear when an operation would block. A closed direction remains closed.
+fn readiness_bit(direction: Direction) -> u32 {
     match direction {
         Direction::Read => READABLE,
         Direction::Write => WRITABLE,
     }
 }
 
-/// The word after an operation has found that nothing can be done in a direction now. An end that
-/// may be over has one more try first: it may have been told with the last bytes, and then the
-/// system says nothing of it again.
-fn without(word: u32, direction: Direction) -> u32 {
-    let open = forgotten(direction);
+/// The word after an operation in a direction would block. For an end that may be over, one more
+/// attempt comes first: the end may have been reported with the last bytes, and the system does not
+/// report it again.
+fn cleared(word: u32, direction: Direction) -> u32 {
+    let open = readiness_bit(direction);
     let closed = match direction {
         Direction::Read => READ_CLOSED,
         Direction::Write => WRITE_CLOSED,
     };
     match word & REOPENABLE != 0 && word & closed != 0 {
-        // As if it was told just now: who clears what was seen before that clears nothing.
-        true => (word & !closed | open).wrapping_add(TOLD),
+        // Counts as a report: clearing an earlier state has no effect.
+        true => (word & !closed | open).wrapping_add(REPORT),
         // A read that would block has passed the mark, or a new event reports it again.
         false if direction == Direction::Read => word & !(open | URGENT),
         false => word & !open,
@@ -80,43 +81,43 @@ fn without(word: u32, direction: Direction) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
     word: AtomicU32,
-    /// Counts those who had the place. It is looked at under the lock.
-    tenant: AtomicU32,
+    /// The generation of the slot: the number of sockets that have had it. Read under the lock.
+    generation: AtomicU32,
     waiters: Mutex<Waiters>,
 }
 
-/// What a socket does with its address.
+/// The role of a socket with respect to its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It takes connections there.
+    /// It accepts connections there.
     Listener,
-    /// It is to be connected with that peer. It is, or it has failed, once it can be written to.
+    /// It connects to that peer. It is connected, or has failed, once it is writable.
     Connecting,
-    /// It is connected with that peer.
+    /// It is connected to that peer.
     Connection,
     /// It is bound there, for datagrams.
     Datagrams,
 }
 
-/// What a place is for: dumps tell it.
+/// The description of a registered source, for dumps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum About {
-    /// A socket, and the address that its role is about.
+pub(crate) enum Description {
+    /// A socket, and the address of its role.
     Socket(Role, Address),
-    /// Somebody else's descriptor, of this number. It may be opened again after an end, as a named
-    /// pipe is by its next writer.
+    /// A foreign descriptor with this number. It may open again after an end, as a named pipe does
+    /// with its next writer.
     Descriptor(i32),
 }
 
-impl About {
-    /// What one who waits in this direction waits for.
+impl Description {
+    /// Describes what a task that waits in this direction waits for.
     fn wait(&self, direction: Direction) -> String {
         let (role, at) = match (self, direction) {
-            (About::Socket(role, at), _) => (role, at),
-            (About::Descriptor(fd), Direction::Read) => {
+            (Description::Socket(role, at), _) => (role, at),
+            (Description::Descriptor(fd), Direction::Read) => {
                 return format!("descriptor {fd} to be readable");
             }
-            (About::Descriptor(fd), Direction::Write) => {
+            (Description::Descriptor(fd), Direction::Write) => {
                 return format!("descriptor {fd} to be writable");
             }
         };
@@ -131,40 +132,40 @@ impl About {
     }
 }
 
-/// [`About`], as small as it is for most: every socket has one.
+/// A compact [`Description`], since every socket has one.
 #[derive(Clone, Copy, Debug, Default)]
-enum KnownAs {
-    /// Nobody has the place, or nothing is known.
+enum Compact {
+    /// The slot is vacant, or there is no description.
     #[default]
     Nothing,
     V4(Role, SocketAddrV4),
-    /// A unix socket without a name.
+    /// An unnamed unix socket.
     Unnamed(Role),
     Descriptor(i32),
-    /// It is with [`More`].
-    Elsewhere,
+    /// The description is in [`Overflow`].
+    InOverflow,
 }
 
-/// Who waits at a socket. Nearly always there is one, at most: a place takes little memory.
+/// The tasks that wait for a socket. Space for one is inline, since there is rarely more.
 #[derive(Debug, Default)]
 struct Waiters {
-    known_as: KnownAs,
-    /// The count of numbers that were given.
+    compact: Compact,
+    /// The last number that was assigned.
     last: u32,
-    /// Of the first: its number, and its waker while it waits.
+    /// The first waiter: its number, and its waker while it waits.
     number: u32,
     waker: Option<Waker>,
-    more: Option<Box<More>>,
+    overflow: Option<Box<Overflow>>,
 }
 
-/// What few sockets have.
+/// Rarely used parts of [`Waiters`].
 #[derive(Debug, Default)]
-struct More {
-    about: Option<About>,
+struct Overflow {
+    description: Option<Description>,
     waiters: Vec<Waiter>,
 }
 
-/// The bit of a number that tells its direction.
+/// The bit of a waiter's number that stands for writing.
 const WRITES: u32 = 1 << 31;
 
 fn direction_of(number: u32) -> Direction {
@@ -178,41 +179,42 @@ struct Waiter {
 }
 
 impl Readiness {
-    /// A socket that was just made has the place: whatever is tried first finds out. The number of
-    /// the tenant.
-    pub(super) fn begin(&self, about: Option<About>) -> u32 {
-        let is_somebodys = matches!(about, Some(About::Descriptor(_)));
-        lock(&self.waiters).describe(about);
-        let bits = READABLE | WRITABLE | if is_somebodys { REOPENABLE } else { 0 };
-        // Nobody else has the place: this is no race.
+    /// Initializes the slot for a new socket, for which the first operation is always worth an
+    /// attempt. Returns the generation.
+    pub(super) fn begin(&self, description: Option<Description>) -> u32 {
+        let is_foreign = matches!(description, Some(Description::Descriptor(_)));
+        lock(&self.waiters).describe(description);
+        let bits = READABLE | WRITABLE | if is_foreign { REOPENABLE } else { 0 };
+        // The slot is not shared yet: this is no race.
         let word = self.word.load(Relaxed);
-        self.word.store((word & !BITS).wrapping_add(TOLD) | bits, Relaxed);
-        self.tenant.load(Relaxed)
+        self.word.store((word & !BITS).wrapping_add(REPORT) | bits, Relaxed);
+        self.generation.load(Relaxed)
     }
 
-    /// The socket is gone: the wakers of those whose wait was forgotten, to be dropped where no
-    /// lock is held. Nothing that is told of it from now on counts.
+    /// Ends the use of the slot. Returns the wakers of leaked waits, to be dropped without a lock.
+    /// Later reports for the socket are ignored.
     pub(super) fn end(&self) -> Vec<Waker> {
         let mut left = Vec::new();
         let mut waiters = lock(&self.waiters);
-        self.tenant.store(self.tenant.load(Relaxed).wrapping_add(1), Relaxed);
+        self.generation.store(self.generation.load(Relaxed).wrapping_add(1), Relaxed);
         waiters.take(Direction::Read, &mut left);
         waiters.take(Direction::Write, &mut left);
-        waiters.more = None;
-        waiters.known_as = KnownAs::Nothing;
+        waiters.overflow = None;
+        waiters.compact = Compact::Nothing;
         left
     }
 
-    /// What it is ready for in a direction, if it is.
+    /// Returns the readiness in a direction, if there is any.
     #[inline]
     pub(super) fn seen(&self, direction: Direction) -> Option<Seen> {
         let word = self.word.load(Relaxed);
         let is_gone = word & GONE != 0;
-        (word & wanted(direction) != 0).then_some(Seen { ready: ReadyEvent(word & !BITS), is_gone })
+        (word & attempt_bits(direction) != 0)
+            .then_some(Seen { ready: ReadyEvent(word & !BITS), is_gone })
     }
 
-    /// Registers a waker, in place of the last one of this number, unless the socket is ready now:
-    /// then it tells.
+    /// Registers a waker in place of the previous one of this waiter. Returns the readiness if the
+    /// socket is ready now.
     pub(super) fn wait(
         &self,
         direction: Direction,
@@ -224,12 +226,12 @@ impl Readiness {
         let old = waiters.add(direction, number, waker);
         let seen = self.seen(direction);
         drop(waiters);
-        // Outside of the lock; its destructor may be the user's, and may panic.
+        // Without the lock: the destructor of a third-party waker may panic.
         guard::drop_waker(old);
         seen
     }
 
-    /// One who waited does not any more.
+    /// Removes a waiter.
     pub(super) fn leave(&self, number: &mut u32) {
         if *number == 0 {
             return;
@@ -239,17 +241,17 @@ impl Readiness {
         guard::drop_waker(left);
     }
 
-    /// The tasks that wait, and for what. Wakers of others are left out: to clone one may be
-    /// somebody's code, and is not done under a lock.
+    /// Adds the tasks that wait, with a description of each wait. Third-party wakers are left out:
+    /// cloning one may run user code, which must not happen under a lock.
     pub(super) fn waits(&self, all: &mut Vec<SocketWait>) {
         let waiters = lock(&self.waiters);
         let first = waiters.waker.iter().map(|waker| (waiters.number, waker));
-        let more = waiters.more.iter().flat_map(|more| &more.waiters);
-        let those = first.chain(more.map(|waiter| (waiter.number, &waiter.waker)));
+        let overflow = waiters.overflow.iter().flat_map(|overflow| &overflow.waiters);
+        let those = first.chain(overflow.map(|waiter| (waiter.number, &waiter.waker)));
         for (number, waker) in those.filter(|(_, waker)| is_task_waker(waker)) {
             let direction = direction_of(number);
-            let what = match (waiters.about(), direction) {
-                (Some(about), direction) => about.wait(direction),
+            let what = match (waiters.description(), direction) {
+                (Some(description), direction) => description.wait(direction),
                 (None, Direction::Read) => String::from("a socket to be readable"),
                 (None, Direction::Write) => String::from("a socket to be writable"),
             };
@@ -257,27 +259,27 @@ impl Readiness {
         }
     }
 
-    /// The system has told something of the one that has this token, if it is still here: those who
-    /// waited for it are to be woken.
-    pub(super) fn tell(&self, token: Token, bits: u32, woken: &mut Vec<Waker>) {
+    /// Records a report for the socket with this token, if it is still in the slot. Adds the wakers
+    /// of tasks that waited for it.
+    pub(super) fn report(&self, token: Token, bits: u32, woken: &mut Vec<Waker>) {
         let mut waiters = lock(&self.waiters);
-        if token.is_of(self.tenant.load(Relaxed)) {
+        if token.has_generation(self.generation.load(Relaxed)) {
             self.set(&mut waiters, bits, woken);
         }
     }
 
-    /// Whoever waits here looks again.
-    pub(super) fn tell_all(&self, woken: &mut Vec<Waker>) {
+    /// Makes all waiting tasks check again.
+    pub(super) fn wake_all(&self, woken: &mut Vec<Waker>) {
         self.set(&mut lock(&self.waiters), READABLE | WRITABLE, woken);
     }
 
-    /// Nothing can be written any more.
-    pub(super) fn tell_write_closed(&self, woken: &mut Vec<Waker>) {
+    /// Records that writing was shut down.
+    pub(super) fn set_write_closed(&self, woken: &mut Vec<Waker>) {
         self.set(&mut lock(&self.waiters), WRITE_CLOSED, woken);
     }
 
-    /// The reactor is gone: whoever waits here, or will.
-    pub(super) fn tell_gone(&self, woken: &mut Vec<Waker>) {
+    /// Records that the reactor was closed, which fails current and later waits.
+    pub(super) fn set_gone(&self, woken: &mut Vec<Waker>) {
         self.set(&mut lock(&self.waiters), GONE, woken);
     }
 
@@ -287,14 +289,14 @@ impl Readiness {
         }
         let mut word = self.word.load(Relaxed);
         loop {
-            let new = word.wrapping_add(TOLD) | bits;
+            let new = word.wrapping_add(REPORT) | bits;
             match self.word.compare_exchange(word, new, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(other) => word = other,
             }
         }
         for direction in [Direction::Read, Direction::Write] {
-            if bits & wanted(direction) != 0 {
+            if bits & attempt_bits(direction) != 0 {
                 waiters.take(direction, woken);
             }
         }
@@ -311,11 +313,11 @@ impl Readiness {
         }
     }
 
-    /// It was not ready after all, unless more was told since it was seen.
+    /// Clears a direction in which an operation would block, unless there was a report since `seen`.
     pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
         let mut word = self.word.load(Relaxed);
         while word & !BITS == seen.0 {
-            let new = without(word, direction);
+            let new = cleared(word, direction);
             if new == word {
                 return;
             }
@@ -327,48 +329,50 @@ impl Readiness {
     }
 }
 
-/// The token of the first tenant of the first place.
+/// The first token of the first slot.
 #[cfg(test)]
 const FIRST: Token = Token::FIRST;
 
-/// A socket is ready.
+/// The readiness of a socket in a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) ready: ReadyEvent,
-    /// It will never be anything else: the reactor is gone.
+    /// The reactor was closed. This never changes.
     pub(super) is_gone: bool,
 }
 
 impl Waiters {
-    fn describe(&mut self, about: Option<About>) {
-        self.known_as = match about {
-            None => KnownAs::Nothing,
-            Some(About::Socket(role, Address::Inet(SocketAddr::V4(at)))) => KnownAs::V4(role, at),
-            Some(About::Socket(role, Address::Unix(None))) => KnownAs::Unnamed(role),
-            Some(About::Descriptor(fd)) => KnownAs::Descriptor(fd),
-            Some(about) => {
-                self.more.get_or_insert_default().about = Some(about);
-                KnownAs::Elsewhere
+    fn describe(&mut self, description: Option<Description>) {
+        self.compact = match description {
+            None => Compact::Nothing,
+            Some(Description::Socket(role, Address::Inet(SocketAddr::V4(at)))) => {
+                Compact::V4(role, at)
+            }
+            Some(Description::Socket(role, Address::Unix(None))) => Compact::Unnamed(role),
+            Some(Description::Descriptor(fd)) => Compact::Descriptor(fd),
+            Some(description) => {
+                self.overflow.get_or_insert_default().description = Some(description);
+                Compact::InOverflow
             }
         };
     }
 
-    fn about(&self) -> Option<About> {
-        match self.known_as {
-            KnownAs::Nothing => None,
-            KnownAs::V4(role, at) => Some(About::Socket(role, Address::Inet(at.into()))),
-            KnownAs::Unnamed(role) => Some(About::Socket(role, Address::Unix(None))),
-            KnownAs::Descriptor(fd) => Some(About::Descriptor(fd)),
-            KnownAs::Elsewhere => self.more.as_ref()?.about.clone(),
+    fn description(&self) -> Option<Description> {
+        match self.compact {
+            Compact::Nothing => None,
+            Compact::V4(role, at) => Some(Description::Socket(role, Address::Inet(at.into()))),
+            Compact::Unnamed(role) => Some(Description::Socket(role, Address::Unix(None))),
+            Compact::Descriptor(fd) => Some(Description::Descriptor(fd)),
+            Compact::InOverflow => self.overflow.as_ref()?.description.clone(),
         }
     }
 
-    /// The wait for a connection is over.
+    /// Records that a connection attempt has completed.
     fn connected(&mut self) {
-        let role = match (&mut self.known_as, &mut self.more) {
-            (KnownAs::V4(role, _), _) => role,
-            (KnownAs::Elsewhere, Some(more)) => match &mut more.about {
-                Some(About::Socket(role, _)) => role,
+        let role = match (&mut self.compact, &mut self.overflow) {
+            (Compact::V4(role, _), _) => role,
+            (Compact::InOverflow, Some(overflow)) => match &mut overflow.description {
+                Some(Description::Socket(role, _)) => role,
                 _ => return,
             },
             _ => return,
@@ -378,14 +382,14 @@ impl Waiters {
         }
     }
 
-    /// Puts a waker in; the old one of this number comes out.
+    /// Adds a waker; returns the previous one of this number.
     fn add(&mut self, direction: Direction, number: &mut u32, waker: Waker) -> Option<Waker> {
         if *number != 0
             && let Some(old) = self.find(*number)
         {
             return Some(std::mem::replace(old, waker));
         }
-        // Numbers come again after billions of waits: two of one number need not wait at a time.
+        // Numbers repeat after billions of waits: a repeated one is not in use any more.
         self.last = (self.last.wrapping_add(1) & !WRITES).max(1);
         *number = match direction {
             Direction::Read => self.last,
@@ -395,8 +399,8 @@ impl Waiters {
             self.number = *number;
             self.waker = Some(waker);
         } else {
-            let more = self.more.get_or_insert_default();
-            more.waiters.push(Waiter { number: *number, waker });
+            let overflow = self.overflow.get_or_insert_default();
+            overflow.waiters.push(Waiter { number: *number, waker });
         }
         None
     }
@@ -405,26 +409,27 @@ impl Waiters {
         if self.number == number {
             return self.waker.as_mut();
         }
-        let mut more = self.more.iter_mut().flat_map(|more| &mut more.waiters);
-        more.find(|waiter| waiter.number == number).map(|waiter| &mut waiter.waker)
+        let mut overflow = self.overflow.iter_mut().flat_map(|overflow| &mut overflow.waiters);
+        overflow.find(|waiter| waiter.number == number).map(|waiter| &mut waiter.waker)
     }
 
     fn remove(&mut self, number: u32) -> Option<Waker> {
         if self.number == number {
             return self.waker.take();
         }
-        let more = &mut self.more.as_mut()?.waiters;
-        let at = more.iter().position(|waiter| waiter.number == number)?;
-        Some(more.swap_remove(at).waker)
+        let overflow = &mut self.overflow.as_mut()?.waiters;
+        let at = overflow.iter().position(|waiter| waiter.number == number)?;
+        Some(overflow.swap_remove(at).waker)
     }
 
     fn take(&mut self, direction: Direction, woken: &mut Vec<Waker>) {
         if direction_of(self.number) == direction {
             woken.extend(self.waker.take());
         }
-        if let Some(more) = &mut self.more {
-            let is_of = |waiter: &mut Waiter| direction_of(waiter.number) == direction;
-            woken.extend(more.waiters.extract_if(.., is_of).map(|waiter| waiter.waker));
+        if let Some(overflow) = &mut self.overflow {
+            let has_generation = |waiter: &mut Waiter| direction_of(waiter.number) == direction;
+            woken
+                .extend(overflow.waiters.extract_if(.., has_generation).map(|waiter| waiter.waker));
         }
     }
 }
@@ -445,10 +450,10 @@ mod model {
         }
     }
 
-    /// Guards the look under the lock in `wait`, and that `tell` sets the bits first: one of the
+    /// Guards the check under the lock in `wait`, and that a report sets the bits first: one of the
     /// two sees the other.
     #[test]
-    fn who_waits_sees_what_is_told_or_is_woken() {
+    fn a_waiter_sees_the_report_or_is_woken() {
         for swap in [false, true] {
             loom::model(move || {
                 let readiness = Arc::new(Readiness::default());
@@ -461,28 +466,28 @@ mod model {
                         readiness.wait(Direction::Read, &mut number, &waker).is_some()
                     }
                 };
-                let telling = move || {
+                let reporting = move || {
                     let mut woken = Vec::new();
-                    readiness.tell(FIRST, READABLE, &mut woken);
+                    readiness.report(FIRST, READABLE, &mut woken);
                     woken.into_iter().for_each(Waker::wake);
                 };
-                let (seen, ()) = race(swap, waiting, telling);
+                let (seen, ()) = race(swap, waiting, reporting);
                 assert!(seen || count.0.load(Relaxed) == 1);
             });
         }
     }
 
-    /// Guards that the tenant is compared under the lock: an event that is on its way to a socket
-    /// while that is closed, and another one gets its place, is not that one's.
+    /// Guards that the generation is compared under the lock: an event for a socket that is being
+    /// closed does not reach the next socket in the slot.
     #[test]
-    fn what_is_told_of_a_socket_that_is_gone_does_not_reach_the_next_one() {
+    fn a_report_for_a_closed_socket_does_not_reach_the_next_one() {
         for swap in [false, true] {
             loom::model(move || {
                 let readiness = Arc::new(Readiness::default());
                 readiness.begin(None);
-                let telling = {
+                let reporting = {
                     let readiness = readiness.clone();
-                    move || readiness.tell(FIRST, READ_CLOSED, &mut Vec::new())
+                    move || readiness.report(FIRST, READ_CLOSED, &mut Vec::new())
                 };
                 let replacing = {
                     let readiness = readiness.clone();
@@ -491,7 +496,7 @@ mod model {
                         readiness.begin(None);
                     }
                 };
-                race(swap, telling, replacing);
+                race(swap, reporting, replacing);
                 let seen = readiness.seen(Direction::Read).unwrap();
                 readiness.clear(Direction::Read, seen.ready);
                 assert_eq!(readiness.seen(Direction::Read), None);
@@ -499,23 +504,23 @@ mod model {
         }
     }
 
-    /// Guards the count in `clear`: what is told after a socket was seen ready is not forgotten.
+    /// Guards the count in `clear`: a report after the socket was seen ready is not cleared.
     #[test]
-    fn what_is_told_meanwhile_is_not_cleared() {
+    fn a_concurrent_report_is_not_cleared() {
         for swap in [false, true] {
             loom::model(move || {
                 let readiness = Arc::new(Readiness::default());
-                readiness.tell(FIRST, READABLE, &mut Vec::new());
+                readiness.report(FIRST, READABLE, &mut Vec::new());
                 let seen = readiness.seen(Direction::Read).unwrap();
                 let clearing = {
                     let readiness = readiness.clone();
                     move || readiness.clear(Direction::Read, seen.ready)
                 };
-                let telling = {
+                let reporting = {
                     let readiness = readiness.clone();
-                    move || readiness.tell(FIRST, READABLE, &mut Vec::new())
+                    move || readiness.report(FIRST, READABLE, &mut Vec::new())
                 };
-                race(swap, clearing, telling);
+                race(swap, clearing, reporting);
                 assert!(readiness.seen(Direction::Read).is_some());
             });
         }
@@ -531,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn each_direction_is_told_for_itself() {
+    fn a_report_wakes_waiters_of_its_direction_only() {
         let readiness = Readiness::default();
         let mut woken = Vec::new();
         let mut numbers = [0; 4];
@@ -544,81 +549,86 @@ mod tests {
         ] {
             assert_eq!(readiness.wait(direction, number, Waker::noop()), None);
         }
-        readiness.tell(FIRST, READABLE, &mut woken);
+        readiness.report(FIRST, READABLE, &mut woken);
         assert_eq!(woken.len(), 3);
-        readiness.tell(FIRST, WRITABLE, &mut woken);
+        readiness.report(FIRST, WRITABLE, &mut woken);
         assert_eq!(woken.len(), 4);
-        readiness.tell(FIRST, READ_CLOSED | WRITE_CLOSED, &mut woken);
-        assert_eq!(woken.len(), 4, "nobody waits");
+        readiness.report(FIRST, READ_CLOSED | WRITE_CLOSED, &mut woken);
+        assert_eq!(woken.len(), 4, "no task waits");
     }
 
     #[test]
-    fn what_a_socket_is_for_is_known_until_it_is_gone() {
+    fn a_description_is_kept_until_the_socket_is_closed() {
         let readiness = Readiness::default();
         for address in ["127.0.0.1:7", "[::1]:7"] {
             let address: SocketAddr = address.parse().unwrap();
-            readiness.begin(Some(About::Socket(Role::Connection, address.into())));
-            let told = lock(&readiness.waiters).about().unwrap().wait(Direction::Read);
-            assert_eq!(told, format!("bytes from {address}"));
-            // One more who waits, and does not any more.
+            readiness.begin(Some(Description::Socket(Role::Connection, address.into())));
+            let reported = lock(&readiness.waiters).description().unwrap().wait(Direction::Read);
+            assert_eq!(reported, format!("bytes from {address}"));
+            // More waiters, which leave again.
             let mut numbers = [number(), number()];
             for number in &mut numbers {
                 let _ = readiness.wait(Direction::Read, number, Waker::noop());
             }
             numbers.iter_mut().for_each(|number| readiness.leave(number));
-            assert!(lock(&readiness.waiters).about().is_some());
+            assert!(lock(&readiness.waiters).description().is_some());
             assert!(readiness.end().is_empty());
-            assert!(lock(&readiness.waiters).about().is_none());
+            assert!(lock(&readiness.waiters).description().is_none());
         }
     }
 
     #[test]
-    fn every_kind_of_socket_is_told_by_its_address_and_direction() {
+    fn a_wait_is_described_by_role_address_and_direction() {
         let path = Address::Unix(Some("/run/s".into()));
-        let listener = About::Socket(Role::Listener, path.clone());
-        let datagrams = About::Socket(Role::Datagrams, path.clone());
-        for (about, to_read, to_write) in [
+        let listener = Description::Socket(Role::Listener, path.clone());
+        let datagrams = Description::Socket(Role::Datagrams, path.clone());
+        for (description, to_read, to_write) in [
             (listener, "a connection to /run/s", "a connection to /run/s"),
             (datagrams, "a datagram to /run/s", "room for a datagram from /run/s"),
             (
-                About::Socket(Role::Connection, Address::Unix(None)),
+                Description::Socket(Role::Connection, Address::Unix(None)),
                 "bytes from an unnamed socket",
                 "room for bytes to an unnamed socket",
             ),
-            (About::Descriptor(7), "descriptor 7 to be readable", "descriptor 7 to be writable"),
+            (
+                Description::Descriptor(7),
+                "descriptor 7 to be readable",
+                "descriptor 7 to be writable",
+            ),
         ] {
             let readiness = Readiness::default();
-            readiness.begin(Some(about.clone()));
-            let known = lock(&readiness.waiters).about();
-            assert_eq!(known.as_ref(), Some(&about));
-            assert_eq!(about.wait(Direction::Read), to_read);
-            assert_eq!(about.wait(Direction::Write), to_write);
+            readiness.begin(Some(description.clone()));
+            let known = lock(&readiness.waiters).description();
+            assert_eq!(known.as_ref(), Some(&description));
+            assert_eq!(description.wait(Direction::Read), to_read);
+            assert_eq!(description.wait(Direction::Write), to_write);
         }
     }
 
     #[test]
-    fn who_connects_waits_for_that_until_there_is_room() {
+    fn a_connecting_socket_is_described_as_such_until_it_is_writable() {
         for address in ["127.0.0.1:7", "[::1]:7"] {
             let readiness = Readiness::default();
             let address: SocketAddr = address.parse().unwrap();
-            readiness.begin(Some(About::Socket(Role::Connecting, address.into())));
-            let told = || lock(&readiness.waiters).about().unwrap().wait(Direction::Write);
-            assert_eq!(told(), format!("a connection to {address} to be there"));
-            readiness.tell(FIRST, READABLE, &mut Vec::new());
-            assert_eq!(told(), format!("a connection to {address} to be there"));
-            readiness.tell(FIRST, WRITABLE, &mut Vec::new());
-            assert_eq!(told(), format!("room for bytes to {address}"));
+            readiness.begin(Some(Description::Socket(Role::Connecting, address.into())));
+            let reported =
+                || lock(&readiness.waiters).description().unwrap().wait(Direction::Write);
+            assert_eq!(reported(), format!("a connection to {address} to be there"));
+            readiness.report(FIRST, READABLE, &mut Vec::new());
+            assert_eq!(reported(), format!("a connection to {address} to be there"));
+            readiness.report(FIRST, WRITABLE, &mut Vec::new());
+            assert_eq!(reported(), format!("room for bytes to {address}"));
         }
     }
 
     #[test]
-    fn an_end_of_a_descriptor_is_forgotten_when_twice_it_would_block() {
+    fn the_end_of_a_descriptor_is_cleared_when_it_would_block_twice() {
         let readiness = Readiness::default();
-        readiness.begin(Some(About::Descriptor(7)));
+        readiness.begin(Some(Description::Descriptor(7)));
         for direction in [Direction::Read, Direction::Write] {
-            for told in [READ_CLOSED | WRITE_CLOSED, READABLE | READ_CLOSED | WRITE_CLOSED] {
-                readiness.tell(FIRST, told, &mut Vec::new());
-                // It may have come with the last bytes.
+            for reported in [READ_CLOSED | WRITE_CLOSED, READABLE | READ_CLOSED | WRITE_CLOSED] {
+                readiness.report(FIRST, reported, &mut Vec::new());
+                // The end may have been reported with the last bytes.
                 readiness.clear(direction, readiness.seen(direction).unwrap().ready);
                 readiness.clear(direction, readiness.seen(direction).unwrap().ready);
                 assert_eq!(readiness.seen(direction), None);
@@ -627,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waits_again_is_there_once_and_one_who_left_is_not() {
+    fn a_waiter_is_registered_once_until_it_leaves() {
         let readiness = Readiness::default();
         let mut numbers = [number(), number()];
         for _ in 0..3 {
@@ -638,9 +648,9 @@ mod tests {
         readiness.leave(&mut numbers[0]);
         assert_eq!(numbers[0], 0);
         let mut woken = Vec::new();
-        readiness.tell(FIRST, READABLE, &mut woken);
+        readiness.report(FIRST, READABLE, &mut woken);
         assert_eq!(woken.len(), 1);
-        // It was taken out, and is registered anew under another number.
+        // It was removed, and is registered again with another number.
         let before = numbers[1];
         readiness.clear(Direction::Read, readiness.seen(Direction::Read).unwrap().ready);
         assert_eq!(readiness.wait(Direction::Read, &mut numbers[1], Waker::noop()), None);
@@ -657,7 +667,7 @@ mod tests {
             assert_eq!(seen(direction), None);
         }
         let before = seen(Direction::Read);
-        readiness.tell(FIRST, READABLE | WRITABLE | URGENT, &mut Vec::new());
+        readiness.report(FIRST, READABLE | WRITABLE | URGENT, &mut Vec::new());
         for _ in 0..2 {
             readiness.clear_after_short(Direction::Read, seen(Direction::Read).unwrap());
         }
@@ -667,38 +677,38 @@ mod tests {
         // A read that would block has read everything, and ends the exception.
         readiness.clear(Direction::Read, seen(Direction::Read).unwrap());
         assert_eq!(seen(Direction::Read), None);
-        readiness.tell(FIRST, READABLE, &mut Vec::new());
+        readiness.report(FIRST, READABLE, &mut Vec::new());
         readiness.clear_after_short(Direction::Read, seen(Direction::Read).unwrap());
         assert_eq!(seen(Direction::Read), None);
     }
 
     #[test]
-    fn a_short_read_clears_nothing_if_urgent_data_was_reported_meanwhile() {
+    fn a_short_read_does_not_clear_a_later_report_of_urgent_data() {
         let readiness = Readiness::default();
         readiness.begin(None);
         let seen = readiness.seen(Direction::Read).unwrap().ready;
-        readiness.tell(FIRST, READABLE | URGENT, &mut Vec::new());
+        readiness.report(FIRST, READABLE | URGENT, &mut Vec::new());
         readiness.clear_after_short(Direction::Read, seen);
         readiness.clear(Direction::Read, seen);
         assert!(readiness.seen(Direction::Read).is_some());
     }
 
     #[test]
-    fn only_what_was_seen_is_cleared_and_never_a_close() {
+    fn clear_affects_seen_readiness_only_and_never_a_close() {
         let readiness = Readiness::default();
         readiness.begin(None);
         let seen = readiness.seen(Direction::Read).unwrap();
-        readiness.tell(FIRST, READABLE, &mut Vec::new());
+        readiness.report(FIRST, READABLE, &mut Vec::new());
         readiness.clear(Direction::Read, seen.ready);
         let seen = readiness.seen(Direction::Read).unwrap();
         readiness.clear(Direction::Read, seen.ready);
         assert_eq!(readiness.seen(Direction::Read), None);
         assert!(readiness.seen(Direction::Write).is_some());
-        readiness.tell(FIRST, READ_CLOSED, &mut Vec::new());
+        readiness.report(FIRST, READ_CLOSED, &mut Vec::new());
         let seen = readiness.seen(Direction::Read).unwrap();
         readiness.clear(Direction::Read, seen.ready);
         assert!(readiness.seen(Direction::Read).is_some_and(|seen| !seen.is_gone));
-        readiness.tell_gone(&mut Vec::new());
+        readiness.set_gone(&mut Vec::new());
         assert!(readiness.seen(Direction::Write).is_some_and(|seen| seen.is_gone));
     }
 }

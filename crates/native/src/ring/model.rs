@@ -1,7 +1,7 @@
-//! Every interleaving of an owner and its thieves: each entry is delivered exactly once.
+//! Explores every interleaving of an owner and its thieves: each entry is delivered exactly once.
 //!
-//! Rule 3's acquire and release are not shown: a model's load never returns a store that comes
-//! later in its schedule, which is what they forbid.
+//! The acquire and release of rule 3 are not covered. They exclude a load that returns a store from
+//! later in the schedule, and loom has no such loads.
 
 use super::*;
 use crate::prim::race;
@@ -12,7 +12,7 @@ fn entry(n: usize) -> NonNull<()> {
     NonNull::without_provenance(NonZeroUsize::MIN.saturating_add(n))
 }
 
-/// All that a thief gets by one steal.
+/// Steals once and returns all entries taken.
 fn steal(victim: &Stealer<()>) -> Vec<NonNull<()>> {
     let own = Owner::new();
     victim.steal_into(&own).into_iter().chain(own.drain()).collect()
@@ -23,7 +23,7 @@ fn assert_once(entries: usize, mut delivered: Vec<NonNull<()>>) {
     assert!(delivered.iter().copied().eq((0..entries).map(entry)), "{delivered:?}");
 }
 
-/// A ring with some entries, what its owner does then, and all while a thief steals once.
+/// Fills a ring, then runs `part` as the owner while a thief steals once.
 fn against_a_thief(before: usize, total: usize, part: fn(&Owner<()>) -> Vec<NonNull<()>>) {
     for swap in [false, true] {
         loom::model(move || {
@@ -41,9 +41,9 @@ fn against_a_thief(before: usize, total: usize, part: fn(&Owner<()>) -> Vec<NonN
     }
 }
 
-/// Guards the release of the tail in `push`, and its acquire by the thief.
+/// Guards the release store of the tail in `push`, and its acquire load by the thief.
 #[test]
-fn a_thief_gets_what_was_pushed() {
+fn a_thief_gets_entries_that_are_being_pushed() {
     against_a_thief(0, 2, |owner| {
         owner.push(entry(0)).unwrap();
         owner.push(entry(1)).unwrap();
@@ -53,7 +53,7 @@ fn a_thief_gets_what_was_pushed() {
 
 /// Guards the compare-and-swap in `pop` and in `steal_into`.
 #[test]
-fn an_owner_and_a_thief_share_without_doubles() {
+fn an_owner_and_a_thief_deliver_each_entry_once() {
     against_a_thief(3, 4, |owner| {
         let oldest = owner.pop();
         owner.push(entry(3)).unwrap();
@@ -61,9 +61,9 @@ fn an_owner_and_a_thief_share_without_doubles() {
     });
 }
 
-/// Guards the bound in `push`, and that slots are read before they are given up.
+/// Guards the bound in `push`, and that slots are read before they are released.
 #[test]
-fn slots_are_used_again_only_when_taken() {
+fn a_slot_is_reused_only_after_its_entry_was_taken() {
     against_a_thief(CAPACITY, CAPACITY + 2, |owner| {
         (CAPACITY..CAPACITY + 2).filter_map(|n| owner.push(entry(n)).err()).collect()
     });
@@ -71,7 +71,7 @@ fn slots_are_used_again_only_when_taken() {
 
 /// Guards the compare-and-swap between thieves.
 #[test]
-fn an_owner_and_two_thieves_share_without_doubles() {
+fn an_owner_and_two_thieves_deliver_each_entry_once() {
     loom::model(|| {
         let owner = Owner::new();
         for n in 0..CAPACITY {
@@ -88,7 +88,7 @@ fn an_owner_and_two_thieves_share_without_doubles() {
     });
 }
 
-/// Guards the release of the thief's tail: what it moved can be stolen on.
+/// Guards the release store of the thief's tail: moved entries can be stolen again.
 #[test]
 fn stolen_entries_can_be_stolen_again() {
     for swap in [false, true] {

@@ -16,7 +16,7 @@ fn number(entry: NonNull<()>) -> usize {
 }
 
 #[test]
-fn handles_are_shared_as_their_roles_allow() {
+fn owner_is_send_and_stealer_is_sync() {
     fn send<T: Send>() {}
     fn sync<T: Sync + Clone>() {}
     send::<Owner<*mut ()>>();
@@ -25,19 +25,19 @@ fn handles_are_shared_as_their_roles_allow() {
 }
 
 #[test]
-fn one_owner_sees_a_bounded_queue() {
-    sees_a_bounded_queue(Owner::pop);
-    sees_a_bounded_queue(Owner::pop_alone);
+fn an_owner_sees_a_bounded_fifo() {
+    check_bounded_fifo(Owner::pop);
+    check_bounded_fifo(Owner::pop_unstolen);
 }
 
-fn sees_a_bounded_queue(pop: fn(&Owner<()>) -> Option<NonNull<()>>) {
+fn check_bounded_fifo(pop: fn(&Owner<()>) -> Option<NonNull<()>>) {
     let mut rng = DetRng::new(1, 0);
     let ring = Owner::new();
     let mut model = VecDeque::new();
     let mut full = 0;
     let mut empty = 0;
     for n in 0..100_000 {
-        // Long runs of one kind, so that both ends are met.
+        // Long runs of one kind reach both the full and the empty ring.
         let pushes = if (n / (4 * CAPACITY)).is_multiple_of(2) { 7 } else { 1 };
         if rng.next_u64() % 8 < pushes {
             let pushed = ring.push(entry(n));
@@ -77,7 +77,7 @@ fn a_thief_takes_the_older_half_in_order() {
 }
 
 #[test]
-fn a_thief_takes_no_more_than_it_has_room_for() {
+fn a_thief_takes_at_most_what_its_ring_holds() {
     for room in 0..4 {
         let victim = Owner::new();
         let thief = Owner::new();
@@ -96,7 +96,7 @@ fn a_thief_takes_no_more_than_it_has_room_for() {
 }
 
 #[test]
-fn stealing_from_oneself_keeps_every_entry() {
+fn stealing_from_the_own_ring_keeps_every_entry() {
     let ring = Owner::new();
     for n in 0..7 {
         ring.push(entry(n)).unwrap();
@@ -118,7 +118,7 @@ fn with_thieves_each_entry_is_delivered_once() {
             scope.spawn(|| {
                 let victim = victim;
                 let own = Owner::new();
-                // The order matters: what is pushed before `done` is seen after it.
+                // In this order: entries pushed before `done` was set are visible after it is read.
                 while !done.load(Acquire) || !victim.is_empty() {
                     match victim.steal_into(&own) {
                         Some(first) => iter::once(first).chain(own.drain()).for_each(|entry| {

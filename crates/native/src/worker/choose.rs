@@ -1,32 +1,32 @@
-//! What a worker runs next, where there is a choice: the kernel's law over the queues it sees.
+//! The choice between lanes: applies the kernel's dispatch law to the queues that a worker sees.
 
 use asx_kernel::lanes::{
     Fairness, Lane, Pending, Queues, Stolen, Taken, TieBreak, dispatch, steal_order,
 };
 use asx_runtime::Runnable;
 
-use super::{Found, Worker};
-use crate::lane_queue::PLAIN;
+use super::{Selected, Worker};
+use crate::lane_queue::DEFAULT_PLACE;
 use crate::shared::Remote;
 
 impl Worker {
-    /// The law with all three lanes. `None`: nothing waits that this worker may take. `is_worth`
-    /// tells whether it pays to move work of another worker that has so much waiting; without it,
-    /// none is moved.
-    pub(super) fn decide(&self, is_worth: Option<IsWorth<'_>>) -> Option<Found> {
+    /// Applies the dispatch law to all three lanes. Returns `None` if nothing waits that this
+    /// worker may take. `is_worth` says whether stealing from a worker with a given number of
+    /// waiting entries pays; without it, nothing is stolen.
+    pub(super) fn decide(&self, is_worth: Option<IsWorth<'_>>) -> Option<Selected> {
         let mut view = View { worker: self, fairness: self.streaks(), is_worth };
         let suggest =
             |_: &View<'_>, pending| self.shared.suggestion(pending, &self.remote.lanes, &self.core);
         let (chosen, entry) = dispatch(&mut view, suggest)?;
-        Some(Found { entry, chosen: Some(chosen) })
+        Some(Selected { entry, chosen: Some(chosen) })
     }
 
-    /// Whether plain entries wait in this worker's own queues.
-    pub(super) fn has_plain(&self) -> bool {
+    /// Returns true if ready entries at the default priority wait in this worker's own queues.
+    pub(super) fn has_default_ready(&self) -> bool {
         self.queue.len(&self.remote.queue) > 0 || !self.pinned.borrow().is_empty()
     }
 
-    /// The streaks, up to date: plain work after plain work is not noted there as it goes.
+    /// Returns the streaks. They are updated first, since the fast path does not record its polls.
     pub(super) fn streaks(&self) -> Fairness {
         let mut fairness = self.fairness.borrow_mut();
         if self.remote.counters.polls.get() != self.decided.get() {
@@ -36,17 +36,17 @@ impl Worker {
         *fairness
     }
 
-    /// The worker's own ready entry that goes first: by priority, or the `oldest`. Plain entries
-    /// are in the queue, all else in the lanes.
+    /// Takes the worker's own next ready entry: by priority, or the `oldest`. Entries at the
+    /// default priority are in the queue, all others in the lanes.
     fn take_ready(&self, oldest: bool) -> Option<Taken<Runnable>> {
         let local = &self.remote.lanes;
         let in_lanes = local.len(Lane::Ready) > 0;
         let several = in_lanes && local.is_mixed();
-        let mixed = several || (in_lanes && self.has_plain());
-        let plain = || self.next_plain().map(|entry| (PLAIN, entry));
+        let mixed = several || (in_lanes && self.has_default_ready());
+        let plain = || self.next_default().map(|entry| (DEFAULT_PLACE, entry));
         let entry = if mixed && oldest {
-            // Where both are passed by higher priorities they take turns: nobody knows which of the
-            // two is older.
+            // If higher priorities passed both the queue and the lanes, the two take turns: their
+            // relative age is unknown.
             self.queue_next.update(|queue| !queue);
             let queue_goes = if several { self.queue_next.get() } else { local.has_leading() };
             if queue_goes {
@@ -63,7 +63,7 @@ impl Worker {
         entry.map(|(place, entry)| Taken { entry, place, passed_lower: mixed && !oldest })
     }
 
-    /// Takes an entry that waits in one of these lanes of another worker, where that `is_worth` it.
+    /// Steals an entry that waits in one of these lanes of a worker for which `is_worth` is true.
     fn steal(&self, lanes: &[Lane], is_worth: IsWorth<'_>) -> Option<Stolen<Runnable>> {
         let me = usize::from(self.index);
         let remotes = &self.shared.remotes;
@@ -81,26 +81,26 @@ impl Worker {
             if !has(remote) || !is_worth(victim, remote.waiting() as u64) {
                 return None;
             }
-            // Nothing is in this worker's own queue, into which more than one may go.
-            let of_ring = || {
+            // The worker's own queue is empty here. A steal from a ring may move entries into it.
+            let from_ring = || {
                 let entry = ready.then(|| self.queue.steal(&remote.queue))??;
-                Some((PLAIN, entry))
+                Some((DEFAULT_PLACE, entry))
             };
-            let (place, entry) = remote.lanes.steal(lanes).or_else(of_ring)?;
+            let (place, entry) = remote.lanes.steal(lanes).or_else(from_ring)?;
             Some(Stolen { entry, place, victim })
         })
     }
 }
 
-/// The queues of a worker, and its streaks. Those are a copy: while a governor is asked, which is
-/// the user's code, nothing is borrowed.
+/// The queues of a worker, and a copy of its streaks: nothing may be borrowed while a user-defined
+/// governor runs.
 struct View<'a> {
     worker: &'a Worker,
     fairness: Fairness,
     is_worth: Option<IsWorth<'a>>,
 }
 
-/// Whether it pays to move work of this worker, of which so much waits.
+/// Says whether stealing from the worker with this index and this number of waiting entries pays.
 pub(super) type IsWorth<'a> = &'a dyn Fn(usize, u64) -> bool;
 
 impl Queues for View<'_> {
@@ -117,12 +117,13 @@ impl Queues for View<'_> {
         Pending {
             cancel: holds(Lane::Cancel),
             timed: holds(Lane::Timed),
-            ready: holds(Lane::Ready) || self.worker.has_plain(),
+            ready: holds(Lane::Ready) || self.worker.has_default_ready(),
         }
     }
 
     fn has_local(&self, lane: Lane) -> bool {
-        self.worker.remote.lanes.len(lane) > 0 || (lane == Lane::Ready && self.worker.has_plain())
+        self.worker.remote.lanes.len(lane) > 0
+            || (lane == Lane::Ready && self.worker.has_default_ready())
     }
 
     fn take_global(&mut self, lane: Lane, oldest: bool) -> Option<Taken<Runnable>> {
@@ -136,7 +137,7 @@ impl Queues for View<'_> {
         }
     }
 
-    /// Where the turn belongs to other work, that of others goes whether or not it pays.
+    /// When the turn belongs to other work, an entry is stolen even if that does not pay.
     fn steal(&mut self, lanes: &[Lane]) -> Option<Stolen<Runnable>> {
         let own = self.pending().any();
         let is_worth = if own { Some::<IsWorth<'_>>(&|_, _| true) } else { self.is_worth };

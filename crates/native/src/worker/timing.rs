@@ -1,4 +1,4 @@
-//! When a worker looks at the timers, and when one that sleeps gets up for them.
+//! When a worker checks the timers, and when a sleeping one wakes for them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use super::LATE;
 use crate::prim::atomic::AtomicU64;
 use crate::prim::atomic::Ordering::Relaxed;
 
-/// Nanoseconds. Sleepers get up for timers at multiples of this, or when they have slept for as
-/// long, so that one wake serves many.
+/// Nanoseconds. Sleepers wake for timers at multiples of this, or when they have slept that long,
+/// so that one wakeup serves many timers.
 const SLACK: u64 = 1_000_000;
-/// The same where [`MANY`] timers or more were due since the last time.
+/// The slack if [`MANY`] timers or more were due since the last sleep.
 const SLACK_IF_MANY: u64 = 1_900_000;
 const MANY: usize = 32;
-/// Polls between two looks at the timers, at most.
-pub(super) const POLLS_PER_LOOK: u64 = 64;
-/// Nanoseconds between two looks at the timers, unless a single poll takes longer: where so many
-/// polls take more time than this, there are fewer between two looks.
-const TIME_PER_LOOK: u64 = 1_000_000;
+/// The largest number of polls between two checks of the timers.
+pub(super) const POLLS_PER_CHECK: u64 = 64;
+/// Nanoseconds between two checks of the timers, unless a single poll takes longer. If
+/// [`POLLS_PER_CHECK`] polls take more time than this, checks are more frequent.
+const TIME_PER_CHECK: u64 = 1_000_000;
 
-/// When a worker that does not run out of work looks at the timers: after [`POLLS_PER_LOOK`] polls,
-/// or as many as take [`TIME_PER_LOOK`] at the pace of the polls before.
+/// When a busy worker checks the timers: after [`POLLS_PER_CHECK`] polls, or as many as take
+/// [`TIME_PER_CHECK`] at the pace of the previous polls.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The count of polls at which it looks.
+    /// The number of polls at which the next check is due.
     due: Cell<u64>,
     polls: Cell<u64>,
-    /// When it looked last; unknown after a pause.
+    /// The time of the last check; unknown after a pause.
     last: Cell<Option<Time>>,
     /// The value of `due` while the next check is an early one, for sockets only.
     postponed: Cell<Option<u64>>,
@@ -36,8 +36,8 @@ pub(super) struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        let polls = Cell::new(POLLS_PER_LOOK);
-        let due = Cell::new(POLLS_PER_LOOK);
+        let polls = Cell::new(POLLS_PER_CHECK);
+        let due = Cell::new(POLLS_PER_CHECK);
         Pace { due, polls, last: Cell::new(None), postponed: Cell::new(None) }
     }
 }
@@ -55,27 +55,27 @@ impl Pace {
         }
     }
 
-    /// Whether the check that is due now is an early one. If so, the next one is due as it was
-    /// before.
+    /// Returns true if the check that is due now is an early one. The next check is then due when
+    /// it was before.
     pub(super) fn is_for_sockets_only(&self, polls: u64) -> bool {
         let Some(due) = self.postponed.take() else { return false };
         self.due.set(due);
         !self.is_due(polls)
     }
 
-    /// The worker has nothing to run for a while, and looks at the timers for itself.
+    /// Called when the worker runs out of work. While idle it checks the timers by itself.
     pub(super) fn pause(&self) {
         self.last.set(None);
     }
 
-    /// The worker looks now.
+    /// Called when the worker checks the timers.
     #[cold]
-    pub(super) fn looked(&self, polls: u64, now: Time) {
+    pub(super) fn checked(&self, polls: u64, now: Time) {
         let span = self.last.replace(Some(now)).map(|last| (now - last).as_nanos() as u64);
         let before = self.polls.get();
         let next = match span {
-            Some(span) if span > TIME_PER_LOOK => (before * TIME_PER_LOOK / span).max(1),
-            Some(_) => (before * 2).min(POLLS_PER_LOOK),
+            Some(span) if span > TIME_PER_CHECK => (before * TIME_PER_CHECK / span).max(1),
+            Some(_) => (before * 2).min(POLLS_PER_CHECK),
             None => before,
         };
         self.polls.set(next);
@@ -83,7 +83,7 @@ impl Pace {
     }
 }
 
-/// How many timers were due since the worker slept.
+/// The number of timers that were due since the worker slept.
 #[derive(Default)]
 pub(super) struct Due(Cell<usize>);
 
@@ -92,21 +92,21 @@ impl Due {
         self.0.update(|before| before.saturating_add(timers));
     }
 
-    /// How long it is to sleep at least. Those that come after that are counted anew.
+    /// Returns the shortest time the worker is to sleep, and resets the count.
     pub(super) fn slack(&self) -> u64 {
         if self.0.take() < MANY { SLACK } else { SLACK_IF_MANY }
     }
 }
 
-/// When one that lies down now gets up for a timer: at a multiple of `slack`, and not before it has
-/// slept for that long. The timer is late by as much at most: it was not due yet.
+/// Returns when a worker that parks now wakes for a timer: at a multiple of `slack`, and not before
+/// it has slept that long. The timer, which is not due yet, is late by at most `slack`.
 pub(super) fn park_deadline(timer: Time, now: Time, slack: u64) -> Time {
     let round = timer.as_nanos().div_ceil(slack).saturating_mul(slack);
     Time::from_nanos(round).max(now + Duration::from_nanos(slack))
 }
 
-/// One that sleeps gets up by itself a while after the next timer is due, at the latest. It says
-/// so, for as long as this lives, unless another does already.
+/// Announces, until it is dropped, that a sleeping worker wakes by itself soon after the next timer
+/// is due, at the latest. There is none while an earlier one is announced.
 pub(super) struct TimerBackstop<'a> {
     backstop: &'a AtomicU64,
     pub(super) until: Time,
@@ -140,8 +140,9 @@ mod tests {
         assert_eq!(due.slack(), SLACK);
     }
 
-    /// The polls between looks when each poll takes so many nanoseconds, after some fast ones.
-    fn looks(poll: u64) -> Vec<u64> {
+    /// Returns the numbers of polls between checks, if each poll takes `poll` nanoseconds after
+    /// some fast ones.
+    fn checks(poll: u64) -> Vec<u64> {
         let pace = Pace::default();
         let mut now = 0;
         let mut last = 0;
@@ -149,7 +150,7 @@ mod tests {
         for polls in 1..2000 {
             now += if polls <= 256 { 100 } else { poll };
             if pace.is_due(polls) {
-                pace.looked(polls, Time::from_nanos(now));
+                pace.checked(polls, Time::from_nanos(now));
                 between.push(polls - last);
                 last = polls;
             }
@@ -158,32 +159,32 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_looked_at_every_64_polls_or_every_millisecond() {
-        assert!(looks(100).iter().all(|polls| *polls == POLLS_PER_LOOK));
-        // One window is as long as those before it; then the pace is known.
-        let slow = looks(1_000_000);
+    fn timers_are_checked_every_64_polls_or_every_millisecond() {
+        assert!(checks(100).iter().all(|polls| *polls == POLLS_PER_CHECK));
+        // The first slow window is as long as those before it.
+        let slow = checks(1_000_000);
         assert_eq!(slow[..5], [64, 64, 64, 64, 64]);
         assert!(slow[5..].iter().all(|polls| *polls <= 2), "{slow:?}");
-        let medium = looks(100_000);
+        let medium = checks(100_000);
         assert!(medium[6..].iter().all(|polls| *polls <= 20), "{medium:?}");
-        assert!(looks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_LOOK));
+        assert!(checks(u64::MAX / 4000).iter().max() == Some(&POLLS_PER_CHECK));
     }
 
     #[test]
-    fn an_early_check_of_sockets_leaves_the_pace_as_it_was() {
+    fn an_early_check_of_sockets_does_not_change_the_pace() {
         let pace = Pace::default();
         pace.check_sockets_soon();
         pace.check_sockets_soon();
         assert!(pace.is_due(1) && pace.is_for_sockets_only(1));
-        assert!(!pace.is_due(2) && !pace.is_due(POLLS_PER_LOOK - 1));
-        assert!(pace.is_due(POLLS_PER_LOOK) && !pace.is_for_sockets_only(POLLS_PER_LOOK));
+        assert!(!pace.is_due(2) && !pace.is_due(POLLS_PER_CHECK - 1));
+        assert!(pace.is_due(POLLS_PER_CHECK) && !pace.is_for_sockets_only(POLLS_PER_CHECK));
         // An early check that coincides with a regular one is a regular one.
         pace.check_sockets_soon();
-        assert!(pace.is_due(POLLS_PER_LOOK) && !pace.is_for_sockets_only(POLLS_PER_LOOK));
+        assert!(pace.is_due(POLLS_PER_CHECK) && !pace.is_for_sockets_only(POLLS_PER_CHECK));
     }
 
     #[test]
-    fn sleepers_get_up_seldom_and_never_early_and_late_by_the_slack_at_most() {
+    fn park_deadline_is_never_early_and_at_most_the_slack_late() {
         for unit in [SLACK, SLACK_IF_MANY] {
             let slack = unit as i64;
             let end = i64::MAX / 2;

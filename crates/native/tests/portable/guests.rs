@@ -547,7 +547,7 @@ fn inside_a_task_of_a_guest_a_program_is_refused() {
                 nested.map(|nested| nested.unwrap_err().to_string())
             },
         );
-        assert_eq!(refused, ["block_on inside a task would wait for itself"; 2]);
+        assert_eq!(refused, ["block_on inside a task would wait for itself: await instead"; 2]);
         assert!(rt.metrics().guests.polls > 0);
         rt.block_on(async |_cx| ());
     });

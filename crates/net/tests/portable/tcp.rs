@@ -590,7 +590,7 @@ fn read_fails_while_the_runtime_of_the_socket_does_not_run() {
     };
     let (server, ended) = read(server);
     let error = ended.unwrap_err();
-    assert!(error.to_string().contains("nobody runs the runtime"), "{error}");
+    assert!(error.to_string().contains("no thread runs the runtime"), "{error}");
 
     // A pending operation fails when `block_on` returns.
     let (server, ended) = std::thread::scope(|scope| {
