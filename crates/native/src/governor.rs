@@ -57,8 +57,8 @@ impl Governor for Suggestion {
 /// The default governor of a runtime. The first of these conditions that holds decides:
 ///
 /// 1. A deadline is nearer than [`near`](Adaptive::near): deadlines first.
-/// 2. More than [`obligations`](Adaptive::obligations) are outstanding in closing regions: cancelled
-///    tasks first for longer, since others may wait for the resources that they hold.
+/// 2. More than [`obligations`](Adaptive::obligations) are outstanding in closing regions:
+///    cancelled tasks first for longer, since others may wait for the resources that they hold.
 /// 3. More than [`closing`](Adaptive::closing) regions are closing, or more than
 ///    [`crowd`](Adaptive::crowd) cancelled tasks wait for a dispatch: cancelled tasks first for
 ///    longer.

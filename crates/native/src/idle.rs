@@ -14,12 +14,9 @@
 //! The loop of a worker without work (the caller knows which queues there are):
 //!
 //! ```text
-//! start_search()
-//! loop:  if a search of all queues finds a task:
-//!            if found_work() and more is visible: notify_remote() or notify_local()
-//!            run it
-//!        match prepare_park(me):   Closed: end   otherwise: if any work is visible: cancel_park(me)
-//!                                                           else: park(me, timeout by kind)
+//! start_search() loop:  if a search of all queues finds a task: if found_work() and more is
+//! visible: notify_remote() or notify_local() run it match prepare_park(me):   Closed: end
+//! otherwise: if any work is visible: cancel_park(me) else: park(me, timeout by kind)
 //! ```
 //!
 //! # Why no wakeup is lost

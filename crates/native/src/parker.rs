@@ -85,9 +85,9 @@ impl Parker {
         woken
     }
 
-    /// Parks in `wait`, which returns when it is interrupted, or for other reasons. It is not called
-    /// if there was a wakeup before. Only one thread at a time may park, and the parker needs an
-    /// [`Interrupt`].
+    /// Parks in `wait`, which returns when it is interrupted, or for other reasons. It is not
+    /// called if there was a wakeup before. Only one thread at a time may park, and the parker
+    /// needs an [`Interrupt`].
     pub fn park_in(&self, wait: impl FnOnce()) -> Woken {
         debug_assert!(self.interrupt.is_some(), "nothing would end the sleep");
         let was_notified = {

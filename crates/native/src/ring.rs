@@ -29,9 +29,10 @@
 //!    by the owner only after it loaded (acquire) a `head` beyond `i`. Every such value was stored
 //!    by the CAS (release) that took `i`, or by a later one, which continues its release sequence.
 //!    So the reads of the thief who took `i` happen before the overwriting.
-//! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Before the
-//!    owner stored that tail, it had read a head at most `CAPACITY` behind it, and by the acquire
-//!    the thief reads no older head. A `head` beyond the loaded tail means that all of these entries are gone.
+//! 4. *A thief sees at most `CAPACITY` entries.* It loads `tail` before `head`. Before the owner
+//!    stored that tail, it had read a head at most `CAPACITY` behind it, and by the acquire the
+//!    thief reads no older head. A `head` beyond the loaded tail means that all of these entries
+//!    are gone.
 //! 5. *Moved entries are in one ring at a time.* The thief copies them above its own tail, where
 //!    only it writes and no other thread reads, and stores its tail only after the CAS made them
 //!    its own.

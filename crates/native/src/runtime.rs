@@ -100,16 +100,16 @@ impl Builder {
         self
     }
 
-    /// Enables the journal, which [`Runtime::journal`] returns. It keeps the last `capacity` events.
-    /// It is off by default: recording takes time at every step, and up to 32 bytes times
+    /// Enables the journal, which [`Runtime::journal`] returns. It keeps the last `capacity`
+    /// events. It is off by default: recording takes time at every step, and up to 32 bytes times
     /// `capacity` for each thread.
     pub fn journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some(Recording::new(capacity, WhenFull::Overwrite));
         self
     }
 
-    /// Enables a [`journal`](Builder::journal) that loses no event. Once `capacity` events have been
-    /// recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
+    /// Enables a [`journal`](Builder::journal) that loses no event. Once `capacity` events have
+    /// been recorded, new tasks, regions, timers and channels are refused (`RESOURCE_EXHAUSTED`).
     pub fn whole_journal(mut self, capacity: usize) -> Self {
         self.settings.journal = Some(Recording::new(capacity, WhenFull::Refuse));
         self
@@ -166,9 +166,9 @@ impl Builder {
         self
     }
 
-    /// Limits the number of objects of each kind that exist at once. By default there is no limit. A
-    /// refused operation fails with `RESOURCE_EXHAUSTED`. Timers have
-    /// [a separate limit](Builder::max_timers).
+    /// Limits the number of objects of each kind that exist at once. By default there is no limit.
+    /// A refused operation fails with `RESOURCE_EXHAUSTED`. Timers have [a separate
+    /// limit](Builder::max_timers).
     ///
     /// [`Limits::cancel_queue`] applies to [`Task::try_cancel`](asx_runtime::Task::try_cancel) and
     /// [`Task::cancel`](asx_runtime::Task::cancel). Cancels by scopes, timeouts, deadlines, failed
@@ -220,8 +220,8 @@ impl Builder {
         self
     }
 
-    /// Limits the chain of causes of a cancel: the number of links (16 by default) and their size in
-    /// bytes (4096 by default), where a link takes 88 bytes and its message. Both include the
+    /// Limits the chain of causes of a cancel: the number of links (16 by default) and their size
+    /// in bytes (4096 by default), where a link takes 88 bytes and its message. Both include the
     /// reason itself, which is always kept. A longer chain is cut off at the far end, and its last
     /// link is marked ([`Reason::truncated`](asx_kernel::cancel::Reason::truncated)).
     pub fn cancel_chain(mut self, depth: usize, bytes: usize) -> Self {
@@ -541,7 +541,8 @@ impl Runtime {
             // No thread in `block_on` is worker 0: this one runs the tasks.
             Some(worker) => {
                 self.shared.idle.join();
-                // Tasks pinned to this thread meanwhile have to complete here, even after the limit.
+                // Tasks pinned to this thread meanwhile have to complete here, even after the
+                // limit.
                 while !closed && (!is_late() || worker.pins() > 0) {
                     worker.run_for(Duration::from_millis(1));
                     closed = self.root.poll_closed(&waker);

@@ -360,7 +360,8 @@ unsafe impl Host for Shared {
     }
 
     fn has_worker(&self, pin: u16) -> bool {
-        // A guest remains for tasks that it pinned to its own slot. Other threads cannot rely on it.
+        // A guest remains for tasks that it pinned to its own slot. Other threads cannot rely on
+        // it.
         usize::from(pin) < self.remotes.len() || self.here() == Some(pin)
     }
 

@@ -122,8 +122,8 @@ fn a_worker_finds_work_in_its_inbox() {
     model_of_two(|| shared(2), |shared| serve(shared, 1), put, |_, served| assert!(served));
 }
 
-/// [`model_of_two`] in which the worker is the last searcher while worker 1 sleeps. Worker 1 must be
-/// woken.
+/// [`model_of_two`] in which the worker is the last searcher while worker 1 sleeps. Worker 1 must
+/// be woken.
 fn model_of_a_sleeper(last_searcher: fn(&Shared), other: fn(&Shared)) {
     let start = || {
         let shared = shared(2);
@@ -174,8 +174,8 @@ fn local_work_is_taken_or_watched_without_a_fence() {
     model_of_two(|| shared(2), park, put, |_, taken_or_watched| assert!(taken_or_watched));
 }
 
-/// Guards the fence of the caller before `notify_local`, and that in `found_work`: the watcher wakes
-/// and finds other work just when worker 0 relies on it.
+/// Guards the fence of the caller before `notify_local`, and that in `found_work`: the watcher
+/// wakes and finds other work just when worker 0 relies on it.
 #[test]
 fn local_work_is_noticed_when_the_watcher_finds_other_work() {
     let start = || {
@@ -289,9 +289,9 @@ fn run_all(shared: &Shared, local: LocalSource) {
     }
 }
 
-/// Guards the fences in `notify_timers` and `found_work`: another thread arms a timer while a worker
-/// searches, and leaves the timer to that worker. The worker finds a task that never ends and is
-/// the last searcher. The sleeping worker is woken.
+/// Guards the fences in `notify_timers` and `found_work`: another thread arms a timer while a
+/// worker searches, and leaves the timer to that worker. The worker finds a task that never ends
+/// and is the last searcher. The sleeping worker is woken.
 #[test]
 fn a_timer_armed_while_the_last_searcher_finds_work_is_seen() {
     let find = |shared: &Shared| {
@@ -446,8 +446,8 @@ fn an_event_is_seen_when_one_worker_polled_while_the_other_parked() {
     });
 }
 
-/// Guards the interrupt in `Parker::unpark`: work arrives while the worker is parked in the reactor,
-/// where no event follows.
+/// Guards the interrupt in `Parker::unpark`: work arrives while the worker is parked in the
+/// reactor, where no event follows.
 #[test]
 fn a_worker_in_the_reactor_is_woken_for_global_work() {
     for swap in [false, true] {

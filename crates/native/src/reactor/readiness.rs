@@ -313,7 +313,8 @@ impl Readiness {
         }
     }
 
-    /// Clears a direction in which an operation would block, unless there was a report since `seen`.
+    /// Clears a direction in which an operation would block, unless there was a report since
+    /// `seen`.
     pub(super) fn clear(&self, direction: Direction, seen: ReadyEvent) {
         let mut word = self.word.load(Relaxed);
         while word & !BITS == seen.0 {

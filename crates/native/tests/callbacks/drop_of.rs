@@ -81,7 +81,7 @@ fn an_unclaimed_result() {
 }
 
 #[test]
-#[cfg_attr(asx_no_reuse, ignore = "leaks what the third panic carries, as it should")]
+#[cfg_attr(asx_no_reuse, ignore = "leaks the payload of the third panic, as it should")]
 fn a_panic_payload() {
     /// Its destructor panics with another one.
     struct Chain(Fuse);
@@ -107,7 +107,7 @@ fn a_panic_payload() {
     });
 }
 
-/// The region is the last to have them.
+/// The region holds the last references.
 #[test]
 fn local_values() {
     static FIRST: Local<Bomb> = Local::new();

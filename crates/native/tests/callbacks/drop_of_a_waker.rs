@@ -87,7 +87,7 @@ fn shield_that_hides_a_cancel() {
             let mut shield = Box::pin(cx.shield(async |_| std::future::pending::<()>().await));
             begin_owned(shield.as_mut(), own.waker_bomb());
             begin_owned(shield.as_mut(), own.waker_bomb());
-            assert_eq!(own.blown(), 1, "another took its place");
+            assert_eq!(own.blown(), 1, "another waker took its place");
             drop(shield);
             Ok(())
         });
@@ -115,7 +115,7 @@ fn dropped_operation() {
     });
 }
 
-/// A waker that is replaced, one of a wait that ends, and one of a wait that is forgotten.
+/// A waker that is replaced, one of a wait that ends, and one of a wait that is leaked.
 #[cfg(unix)]
 #[test]
 fn socket_waiter() {

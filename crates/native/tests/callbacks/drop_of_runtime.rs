@@ -1,4 +1,4 @@
-//! The last reference to a runtime is dropped in a callback, on whatever thread runs that.
+//! The last reference to a runtime is dropped in a callback, on any thread that runs it.
 
 use std::cell::RefCell;
 use std::sync::Weak;
@@ -83,10 +83,10 @@ impl Remains {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        until(&|| waiting.iter().all(JoinHandle::is_finished), "an operation waits for ever");
+        until(&|| waiting.iter().all(JoinHandle::is_finished), "an operation never completes");
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
-        until(&|| handle.health().callback_panics > panics, "the drop is not over");
-        assert_eq!(handle.health().callback_panics, panics + 1, "one is of `waits_for_timer`");
+        until(&|| handle.health().callback_panics > panics, "the drop has not completed");
+        assert_eq!(handle.health().callback_panics, panics + 1, "one is from `waits_for_timer`");
         drop((cx, handle, begun, owner));
         until(&|| state.strong_count() == 0, "a thread does not end");
     }
@@ -102,7 +102,7 @@ fn waits_for_timer(cx: Cx) -> JoinHandle<()> {
         let mut sleep = pin!(cx.sleep(600.secs()));
         begin(sleep.as_mut(), Waker::noop());
         begun.send(()).unwrap();
-        assert!(wait(sleep).is_err(), "the time is not over");
+        assert!(wait(sleep).is_err(), "the sleep completed");
     });
     begins.recv().unwrap();
     waiting
@@ -250,7 +250,7 @@ fn in_a_program_of_another_runtime() {
             let other = Runtime::builder().workers(workers).build().unwrap();
             let (runtimes, all): (Vec<_>, Vec<_>) = (0..5).map(|_| subject()).unzip();
             let Ok([body, task, unwound, finalizer, job]) = <[_; 5]>::try_from(runtimes) else {
-                unreachable!("five were made");
+                unreachable!("there are five positions");
             };
             other.block_on(async |cx: Cx| {
                 drop(body);

@@ -23,7 +23,7 @@ use asx_runtime::{Cancelled, Cx, Local, Outcome, Policy, Restart, Scope, TaskErr
 
 type Result<T = (), E = Cancelled> = std::result::Result<T, E>;
 
-/// Longer than any test takes on a busy machine.
+/// A limit that no test reaches, even on a busy machine.
 const HANG: Duration = Duration::from_secs(60);
 
 /// Ends the process with a dump if it is not dropped in time.
@@ -48,7 +48,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// How many panics there are: of destructors of results, and of callbacks.
+/// The numbers of panics of destructors of results, and of callbacks.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     lost: u64,
@@ -97,7 +97,7 @@ fn contained_on(runtime: &Runtime, program: impl AsyncFn(&Cx, &Scope<Cancelled>)
                 program(&cx, &s).await;
                 let before = ticks.load(SeqCst);
                 until(&cx, || ticks.load(SeqCst) > before + 1).await;
-                bystander.cancel("over");
+                bystander.cancel("the end");
                 Ok(())
             })
             .await
@@ -110,12 +110,12 @@ fn contained_on(runtime: &Runtime, program: impl AsyncFn(&Cx, &Scope<Cancelled>)
 fn watched(cx: &Cx, fd: &std::os::unix::net::UnixStream) -> Arc<dyn Socket> {
     let socket = cx.net().unwrap().watch(std::os::fd::AsFd::as_fd(fd)).unwrap();
     let ready = socket.poll_ready(Direction::Read, &mut WaitSlot::default(), Waker::noop());
-    let Poll::Ready(Ok(seen)) = ready else { panic!("worth a try at first") };
+    let Poll::Ready(Ok(seen)) = ready else { panic!("not ready after registration") };
     socket.clear_ready(Direction::Read, seen);
     socket
 }
 
-/// As many tasks as there are workers run at the same time.
+/// Runs one task for each worker, all at the same time.
 fn all_workers_live(runtime: &Runtime, workers: usize) {
     let _watchdog = Watchdog::new(runtime.handle());
     let all = Arc::new(Barrier::new(workers));
@@ -175,7 +175,7 @@ impl Fuse {
         type Data = (Arc<AtomicBool>, Fuse);
         static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, drop_copy, ignore, drop_copy);
         unsafe fn clone(data: *const ()) -> RawWaker {
-            // SAFETY: made of an `Arc` below, of which the waker that is cloned has a count.
+            // SAFETY: created from an `Arc` below, of which the cloned waker has a count.
             unsafe { Arc::increment_strong_count(data.cast::<Data>()) };
             RawWaker::new(data, &VTABLE)
         }
@@ -233,12 +233,12 @@ impl Wake for Bomb {
     fn wake(self: Arc<Self>) {}
 }
 
-/// Polls once with a waker of the test's; it is not ready.
+/// Polls once with a waker of the test; the future is not ready.
 fn begin<F: Future>(future: Pin<&mut F>, waker: &Waker) {
     assert!(future.poll(&mut Context::from_waker(waker)).is_pending());
 }
 
-/// Polls with a waker that is used up by that.
+/// Polls with a waker that is dropped afterwards.
 fn begin_owned<F: Future>(future: Pin<&mut F>, waker: Waker) {
     begin(future, &waker);
 }
@@ -331,8 +331,8 @@ fn finalizers() {
     });
 }
 
-/// The closure that makes what is supervised: a failure like any other, after which it is called
-/// again.
+/// The closure that creates the supervised future: its panic is a failure like any other, after
+/// which it is called again.
 #[test]
 fn a_supervised_closure() {
     contained(NONE, async |_cx, s| {
@@ -353,7 +353,8 @@ fn a_supervised_closure() {
     });
 }
 
-/// Its panic is its outcome, that of its result is counted, and the thread takes the next job.
+/// A panic is the outcome of the job, one of its result is counted, and the thread takes the next
+/// job.
 #[test]
 fn blocking_jobs() {
     contained(lost(1), async |cx, s| {

@@ -1,4 +1,4 @@
-//! Programs on threads, from the outside.
+//! Programs on threads, through the public interface.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn on_each(test: impl Fn(&Runtime)) {
 }
 
 #[test]
-fn a_program_gives_its_value() {
+fn block_on_returns_the_value_of_the_program() {
     on_each(|rt| {
         let local = String::from("borrowed");
         assert_eq!(rt.block_on(async |_cx| local.len()), 8);
@@ -59,7 +59,7 @@ fn a_scope_waits_for_its_children() {
 }
 
 #[test]
-fn handles_give_outcomes() {
+fn handles_return_outcomes() {
     on_each(|rt| {
         let sum: Result<u64, AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -116,7 +116,7 @@ fn a_panic_of_a_child_surfaces_at_the_scope() {
 }
 
 #[test]
-fn a_timeout_around_a_scope_is_told_though_the_children_ended_for_it_first() {
+fn a_timeout_around_a_scope_is_reported_when_its_children_ended_first() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
         let result = runtime.block_on(async |cx: Cx| {
@@ -134,7 +134,7 @@ fn a_timeout_around_a_scope_is_told_though_the_children_ended_for_it_first() {
 }
 
 #[test]
-fn who_awaits_a_child_in_a_timeout_is_told_of_the_timeout() {
+fn awaiting_a_child_in_a_timeout_reports_the_timeout() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.timeout(Duration::from_millis(2), async |cx| {
@@ -155,7 +155,7 @@ fn who_awaits_a_child_in_a_timeout_is_told_of_the_timeout() {
 }
 
 #[test]
-fn a_timeout_cancels_what_is_inside() {
+fn a_timeout_cancels_the_operation_inside() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.timeout(Duration::from_millis(2), async |cx| {
@@ -236,7 +236,7 @@ fn a_task_without_polls_left_is_cancelled() {
 }
 
 #[test]
-fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
+fn a_task_that_never_stops_cleaning_up_is_aborted() {
     on_each(|rt| {
         let kind = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -262,7 +262,7 @@ fn a_task_that_never_stops_cleaning_up_is_ended_by_force() {
 }
 
 #[test]
-fn a_shutdown_goes_from_word_to_cancel_to_force() {
+fn a_shutdown_notifies_cancels_and_aborts() {
     on_each(|rt| {
         let handle = rt.handle();
         let seen = rt.block_on(async |cx: Cx| {
@@ -282,7 +282,7 @@ fn a_shutdown_goes_from_word_to_cancel_to_force() {
                 cx.yield_now().await;
                 cx.sleep(Duration::from_millis(1)).await?;
                 assert!(handle.dump().to_string().contains("task t"));
-                // Long enough for the polite one even where others keep the machine busy.
+                // Long enough for the polite task, even on a busy machine.
                 handle.stop(Duration::from_millis(1000));
                 let polite = polite.await;
                 cx.shield(async |_| {
@@ -302,7 +302,7 @@ fn a_shutdown_goes_from_word_to_cancel_to_force() {
 }
 
 #[test]
-fn a_dump_of_a_deep_tree_is_no_wider_than_it_can_be_read() {
+fn a_dump_of_a_deep_tree_has_short_lines() {
     fn nest(cx: Cx, depth: u32, handle: Handle) -> BoxFuture<'static, Result<String, Cancelled>> {
         Box::pin(async move {
             if depth == 0 {
@@ -318,7 +318,7 @@ fn a_dump_of_a_deep_tree_is_no_wider_than_it_can_be_read() {
             cx.scope(inner).await
         })
     }
-    // On one worker all the others wait while one looks.
+    // On one worker, all other tasks wait while the innermost takes the dump.
     let rt = Runtime::builder().current_thread().build().unwrap();
     let dump = rt.block_on(async |cx: Cx| nest(cx, 100, rt.handle()).await).unwrap();
     assert!(dump.lines().all(|line| line.len() < 200), "{dump}");
@@ -332,7 +332,7 @@ fn a_dump_of_a_deep_tree_is_no_wider_than_it_can_be_read() {
 }
 
 #[test]
-fn a_dump_names_what_waits_and_where() {
+fn a_dump_names_the_operation_and_its_location() {
     on_each(|rt| {
         let handle = rt.handle();
         let (text, json) = rt.block_on(async |cx: Cx| {
@@ -342,7 +342,7 @@ fn a_dump_names_what_waits_and_where() {
                         cx.sleep(Duration::from_secs(3600)).await?;
                         Ok(())
                     });
-                    // Another worker may have taken it, and take its time to begin with it.
+                    // Another worker may have taken it, and may begin it late.
                     let mut dump = handle.dump();
                     for _ in 0..10_000 {
                         if dump.to_string().contains("waits for a point in time") {
@@ -365,7 +365,7 @@ fn a_dump_names_what_waits_and_where() {
 }
 
 #[test]
-fn metrics_count_polls_by_lane_and_what_went_wrong() {
+fn metrics_count_polls_by_lane_and_overruns() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let result: Result<(), AppError> = cx
@@ -398,21 +398,21 @@ fn metrics_count_polls_by_lane_and_what_went_wrong() {
         let cancel: u64 = sum(|worker| worker.cancel + worker.fallbacks);
         assert_eq!(metrics.health.overruns, 10);
         assert_eq!(timed, 2);
-        // Each is polled for its cleanup 200 times, and once more to see that this was too often.
+        // Each is polled for cleanup 200 times, and once more to exceed that limit.
         assert!(cancel >= 2000, "{metrics:?}");
-        // The body of the program is one of them.
+        // One of them is the body of the program.
         assert!(sum(|worker| worker.ready) + metrics.guests.ready >= 2, "{metrics:?}");
     });
 }
 
 #[test]
-fn a_name_no_thread_can_have_is_refused() {
+fn a_thread_name_with_a_zero_byte_is_refused() {
     let refused = Runtime::builder().workers(2).name("a\0b").build().unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
     assert!(refused.to_string().contains("zero byte"), "{refused}");
 }
 
-/// How far a task that always finds a message has come when another one gets to run.
+/// Returns how far a task that always finds a message gets before another one runs.
 fn passed_before_another_runs(operations: Option<u32>) -> usize {
     let rt = Runtime::builder().current_thread().operations_per_poll(operations).build().unwrap();
     rt.block_on(async |cx: Cx| {
@@ -440,15 +440,15 @@ fn passed_before_another_runs(operations: Option<u32>) -> usize {
 }
 
 #[test]
-fn a_task_that_always_finds_something_to_do_starves_nobody() {
+fn a_task_that_is_always_ready_does_not_starve_others() {
     assert_eq!(passed_before_another_runs(Some(128)), 64);
     assert_eq!(passed_before_another_runs(Some(10)), 5);
     assert_eq!(passed_before_another_runs(None), 2000);
 }
 
-/// A poll that does not return until another task has run: that one must be taken from its queue.
+/// A poll does not return until another task has run, which must be taken from its worker's queue.
 #[test]
-fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
+fn work_behind_a_blocking_poll_is_run_by_another_worker() {
     let rt = Runtime::builder().workers(2).build().unwrap();
     let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
         cx.scope(async |s| {
@@ -460,10 +460,10 @@ fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
                         flag.store(1, Ordering::Release);
                         Ok(())
                     });
-                    // Far beyond what a watcher needs: only a queue nobody looks at takes longer.
+                    // A watcher needs much less: only a task that is never stolen takes longer.
                     let patience = std::time::Instant::now() + Duration::from_secs(30);
                     while ran.load(Ordering::Acquire) == 0 {
-                        assert!(std::time::Instant::now() < patience, "nobody took it");
+                        assert!(std::time::Instant::now() < patience, "the task was not stolen");
                         std::thread::yield_now();
                     }
                     Ok(())
@@ -479,7 +479,7 @@ fn what_waits_behind_a_poll_that_blocks_is_run_by_another_worker() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_numbers() {
+fn the_same_seed_gives_the_same_numbers() {
     let draw = |seed| {
         let runtime = Runtime::builder().current_thread().seed(seed).build().unwrap();
         runtime.block_on(async |cx: Cx| {
@@ -509,7 +509,7 @@ fn a_handle_keeps_the_outcome_of_a_task_that_was_cancelled() {
                 panic!("no cancel")
             };
             assert_eq!(cancelled.reason().message.as_deref(), Some("enough"));
-            assert!(task.outcome().is_none(), "once");
+            assert!(task.outcome().is_none(), "the outcome was returned twice");
             Ok(())
         })
         .await
@@ -517,9 +517,9 @@ fn a_handle_keeps_the_outcome_of_a_task_that_was_cancelled() {
     result.unwrap();
 }
 
-/// Nothing is on record, and nothing else is left in the scope.
+/// The journal is off, and the scope has nothing else left.
 #[test]
-fn a_scope_that_ends_at_once_closes_its_channels_all_the_same() {
+fn a_scope_that_ends_at_once_closes_its_channels() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let ends = runtime.block_on(async |cx: Cx| {
         let ends: Result<_, Cancelled> =
@@ -532,7 +532,7 @@ fn a_scope_that_ends_at_once_closes_its_channels_all_the_same() {
 }
 
 #[test]
-fn what_is_refused_for_want_of_room_says_so() {
+fn refusals_by_a_limit_have_typed_errors() {
     let limits = Limits { tasks: 2, regions: 3, ..Limits::default() };
     let rt = Runtime::builder().limits(limits).build().unwrap();
     rt.block_on(async |cx: Cx| {
@@ -554,15 +554,15 @@ fn what_is_refused_for_want_of_room_says_so() {
 }
 
 #[test]
-fn the_memory_estimate_bounds_what_lives() {
-    // What a program is itself, and eight more.
+fn the_memory_limit_bounds_live_objects() {
+    // The program itself, and eight more tasks.
     let memory = 256 * 8 + 256 * 4;
     let limit = AdmissionError::LimitReached;
     for workers in [1, 2] {
         let limits = Limits { memory, ..Limits::default() };
         let rt = Runtime::builder().workers(workers).limits(limits).build().unwrap();
         rt.block_on(async |cx: Cx| {
-            // Twice: what has ended no longer counts.
+            // Twice: completed tasks do not count.
             for _ in 0..2 {
                 let scope = cx.scope(async |s: Scope<Cancelled>| {
                     let spawn =

@@ -1,4 +1,4 @@
-//! Several programs at a time on one runtime, from the outside.
+//! Several programs on one runtime at a time, through the public interface.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use asx_runtime::sync::Notify;
 use asx_runtime::{Cx, Grace, Scope, TaskError};
 use common::{AppError, ends, on_each};
 
-/// Fails if it is dropped elsewhere than it was made.
+/// Records an error if it is dropped on another thread than it was created on.
 struct AtHome(ThreadId, Rc<()>);
 
 impl AtHome {
@@ -30,7 +30,7 @@ impl AtHome {
 
 impl Drop for AtHome {
     fn drop(&mut self) {
-        // A panic here would be caught with the task's.
+        // A panic here would be caught with that of the task.
         if self.0 != thread::current().id() {
             eprintln!("a local future was dropped on another thread");
             std::process::abort();
@@ -38,7 +38,7 @@ impl Drop for AtHome {
     }
 }
 
-/// Runs `first` as the first program, then `second` beside it, once the first says so.
+/// Runs `first` as the first program, then `second` beside it, once the first has signalled.
 fn beside<A: Send, B: Send>(
     rt: &Runtime,
     first: impl AsyncFnOnce(Cx, mpsc::Sender<()>) -> A + Send,
@@ -54,7 +54,7 @@ fn beside<A: Send, B: Send>(
 }
 
 #[test]
-fn programs_that_need_each_other_end() {
+fn programs_that_wait_for_each_other_complete() {
     ends(|| {
         on_each(|rt| {
             let (to_second, mut from_first) = bounded(1);
@@ -84,9 +84,9 @@ fn programs_that_need_each_other_end() {
     });
 }
 
-/// Messages go round through programs on several threads, by tasks that are pinned and others.
+/// Messages travel through programs on several threads, by pinned and unpinned tasks.
 #[test]
-fn messages_go_round_through_programs() {
+fn messages_travel_through_programs() {
     ends(|| {
         on_each(|rt| {
             let ring: Vec<_> = (0..5).map(|_| bounded::<u32>(2)).collect();
@@ -104,7 +104,7 @@ fn messages_go_round_through_programs() {
                                     let body = async move |cx: Cx| {
                                         for _ in 0..100 {
                                             let n = inbox.recv(&cx).await.unwrap();
-                                            // The last one finds nobody to tell.
+                                            // The last one has no successor.
                                             let _ = next.send(&cx, n + 1).await;
                                         }
                                         Ok(())
@@ -126,7 +126,7 @@ fn messages_go_round_through_programs() {
     });
 }
 
-/// A program with a bit of everything.
+/// A program that uses many features.
 async fn short_program(cx: &Cx, n: u64) -> u64 {
     let result: Result<u64, AppError> = cx
         .scope(async |s| {
@@ -144,7 +144,7 @@ async fn short_program(cx: &Cx, n: u64) -> u64 {
             let own = s.clone();
             let free = s.spawn(async move |cx: Cx| {
                 cx.yield_now().await;
-                // Wherever this runs, the next one stays there.
+                // The local task stays on the thread where this one runs.
                 let home = AtHome::new();
                 let stays = own.spawn_local(async move |cx: Cx| {
                     for _ in 0..3 {
@@ -170,7 +170,7 @@ async fn short_program(cx: &Cx, n: u64) -> u64 {
 }
 
 #[test]
-fn many_short_programs_on_many_threads_all_end() {
+fn many_short_programs_on_many_threads_complete() {
     ends(|| {
         on_each(|rt| {
             thread::scope(|threads| {
@@ -189,9 +189,9 @@ fn many_short_programs_on_many_threads_all_end() {
     });
 }
 
-/// The first program ends while the second has work that any worker may run.
+/// The first program ends while the second has work for any worker.
 #[test]
-fn a_guest_takes_the_place_of_the_first() {
+fn a_guest_becomes_the_worker_when_the_first_program_ends() {
     ends(|| {
         on_each(|rt| {
             for busy in [false, true] {
@@ -215,7 +215,7 @@ fn a_guest_takes_the_place_of_the_first() {
                                 .scope(async |s| {
                                     let child = s.spawn(async move |cx: Cx| {
                                         let value: u32 = rx.recv(&cx).await.unwrap();
-                                        // And a timer, which nobody else looks at.
+                                        // And a timer, which no other thread checks.
                                         cx.sleep(Duration::from_millis(1)).await?;
                                         Ok(value)
                                     });
@@ -232,7 +232,7 @@ fn a_guest_takes_the_place_of_the_first() {
                     sit.recv().unwrap();
                     leave.notify_one();
                     first.join().unwrap();
-                    // Whoever runs the child now, it is not the first.
+                    // The child now runs on another thread than the first.
                     tx.try_send(7).unwrap();
                     go_on.store(true, Ordering::SeqCst);
                     assert_eq!(second.join().unwrap(), 7);
@@ -242,9 +242,9 @@ fn a_guest_takes_the_place_of_the_first() {
     });
 }
 
-/// Of two guests one is in a poll that does not return: the other takes the place.
+/// Of two guests, one is inside a long poll: the other one becomes the worker.
 #[test]
-fn a_guest_that_is_held_up_holds_up_no_other() {
+fn a_guest_in_a_long_poll_does_not_delay_others() {
     ends(|| {
         let rt = &Runtime::builder().current_thread().build().unwrap();
         for _ in 0..20 {
@@ -296,7 +296,7 @@ fn a_guest_that_is_held_up_holds_up_no_other() {
 }
 
 #[test]
-fn a_guest_sleeps_while_others_come_and_go() {
+fn a_guest_sleeps_while_others_enter_and_leave() {
     ends(|| {
         on_each(|rt| {
             let over = AtomicUsize::new(0);
@@ -330,9 +330,9 @@ fn a_guest_sleeps_while_others_come_and_go() {
     });
 }
 
-/// A task of the second program runs on the thread of the first, and starts one that stays there.
+/// A task of the second program runs on the thread of the first, and starts a local task there.
 #[test]
-fn a_thread_stays_until_what_is_pinned_to_it_has_ended() {
+fn a_thread_stays_until_its_pinned_tasks_have_completed() {
     ends(|| {
         let rt = &Runtime::builder().current_thread().build().unwrap();
         let (leave, go_on, ended) =
@@ -347,7 +347,7 @@ fn a_thread_stays_until_what_is_pinned_to_it_has_ended() {
                     leave.notified(&cx).await.unwrap();
                     body_over.send(()).unwrap();
                 });
-                assert!(ended.load(Ordering::SeqCst), "it left while something was pinned to it");
+                assert!(ended.load(Ordering::SeqCst), "it left before its local task completed");
             });
             let home = enter.recv().unwrap();
             let (pinned, pin) = mpsc::channel();
@@ -379,7 +379,7 @@ fn a_thread_stays_until_what_is_pinned_to_it_has_ended() {
             pin.recv().unwrap();
             leave.notify_one();
             is_over.recv().unwrap();
-            // For those who would not wait.
+            // Time for a thread that would not wait.
             thread::sleep(Duration::from_millis(5));
             ended.store(true, Ordering::SeqCst);
             go_on.notify_one();
@@ -432,7 +432,7 @@ fn a_guest_has_local_tasks_in_the_scope_of_another_program() {
 }
 
 #[test]
-fn a_panic_of_a_guest_is_its_own() {
+fn a_panic_of_a_guest_affects_only_its_program() {
     ends(|| {
         on_each(|rt| {
             let done = &Notify::new();
@@ -467,8 +467,8 @@ fn a_panic_of_a_guest_is_its_own() {
     });
 }
 
-/// Shuts a runtime down while programs run on several threads, which wait until they are cancelled,
-/// or for ever: how each ended.
+/// Shuts a runtime down while programs run on several threads. They wait until they are cancelled,
+/// or forever. Returns how each ended.
 fn shut_down(rt: &Runtime, grace: Grace, for_ever: bool) -> Vec<Result<(), BlockOnError>> {
     let (entered, enter) = mpsc::channel();
     let program = move |entered: mpsc::Sender<()>| {
@@ -500,7 +500,7 @@ fn shut_down(rt: &Runtime, grace: Grace, for_ever: bool) -> Vec<Result<(), Block
         let start = |_| threads.spawn(|| program(entered.clone()));
         let programs: Vec<_> = (0..6).map(start).collect();
         (0..6).for_each(|_| enter.recv().unwrap());
-        rt.shutdown(grace).expect("nothing lives");
+        rt.shutdown(grace).expect("a task is alive");
         let late = rt.try_block_on(async |_cx| unreachable!("not called"));
         assert!(matches!(late, Err::<(), _>(BlockOnError::ShutDown)), "{late:?}");
         programs.into_iter().map(|program| program.join().unwrap()).collect()
@@ -519,7 +519,7 @@ fn a_shutdown_ends_programs_on_all_threads() {
 }
 
 #[test]
-fn a_shutdown_ends_programs_by_force_on_all_threads() {
+fn a_shutdown_aborts_programs_on_all_threads() {
     ends(|| {
         on_each(|rt| {
             let by_force = |ended: &_| matches!(ended, Err(BlockOnError::Ended(_)));
@@ -554,7 +554,7 @@ fn inside_a_task_of_a_guest_a_program_is_refused() {
 }
 
 #[test]
-fn beyond_so_many_guests_threads_wait_for_one_to_leave() {
+fn beyond_256_guests_threads_wait_for_one_to_leave() {
     ends(|| {
         let rt = &Runtime::builder().current_thread().build().unwrap();
         let (inside, most, open) =
@@ -583,7 +583,7 @@ fn beyond_so_many_guests_threads_wait_for_one_to_leave() {
 }
 
 #[test]
-fn what_guests_do_is_on_record() {
+fn the_journal_records_tasks_of_guests() {
     ends(|| {
         let rt = &Runtime::builder().workers(2).journal(10_000).build().unwrap();
         let done = &Notify::new();

@@ -1,8 +1,8 @@
-//! Programs that also run on other platforms (`cargo xtask platforms`), under Valgrind and the
-//! thread sanitizer.
+//! Programs that also run on other platforms (`cargo xtask platforms`), under Valgrind and under
+//! the thread sanitizer.
 //!
-//! A separate binary: each of those builds it anew, and it is a third of the whole. The rest is in
-//! `suite`.
+//! This is a separate binary because each of these builds it anew, and it is a third of all tests.
+//! The other tests are in `suite`.
 
 mod basic;
 #[path = "../suite/common/mod.rs"]

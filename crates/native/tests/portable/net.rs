@@ -1,4 +1,4 @@
-//! Sockets at the seam, on the workers that ship: who sleeps in the reactor, and who is woken.
+//! Sockets at the host interface, on real workers: sleep in the reactor, and wakeups.
 
 #![cfg(unix)]
 
@@ -34,7 +34,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Tries until it need not wait, as the seam says.
+/// Retries until the operation does not block, as the interface prescribes.
 async fn io<T>(
     cx: &Cx,
     socket: &dyn Socket,
@@ -78,7 +78,7 @@ async fn connect(cx: &Cx, to: SocketAddr) -> Result<Arc<dyn Socket>, Error> {
     let socket = net.connect(&to.into(), &SocketSetup::default())?;
     io(cx, &*socket, Direction::Write, || match socket.take_error()? {
         Some(error) => Err(error),
-        // Ready at first is no answer yet.
+        // The initial readiness does not mean that the socket is connected.
         None if socket.peer_address().is_err() => Err(io::ErrorKind::WouldBlock.into()),
         None => Ok(()),
     })
@@ -119,7 +119,7 @@ fn on_each(test: impl Fn(&Runtime)) {
 }
 
 #[test]
-fn what_is_sent_comes_back_over_many_connections() {
+fn many_connections_echo_their_data() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let (listener, at) = listen(&cx);
@@ -159,7 +159,7 @@ fn what_is_sent_comes_back_over_many_connections() {
 
 /// The peers are threads: between any two steps all workers may be asleep, in the reactor or not.
 #[test]
-fn an_event_from_outside_wakes_a_worker_whoever_sleeps_where() {
+fn an_event_wakes_a_worker_inside_or_outside_the_reactor() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let (listener, at) = listen(&cx);
@@ -188,7 +188,7 @@ fn an_event_from_outside_wakes_a_worker_whoever_sleeps_where() {
     });
 }
 
-/// A task that blocks its worker keeps nobody else from reading.
+/// A task that blocks its worker does not keep other tasks from reading.
 #[test]
 fn one_blocked_worker_does_not_stop_the_sockets() {
     let rt = Runtime::builder().workers(2).build().unwrap();
@@ -204,7 +204,7 @@ fn one_blocked_worker_does_not_stop_the_sockets() {
             });
             let busy = blocked.clone();
             let hog = s.spawn(async move |_cx: Cx| {
-                // Until the echo has come back: if that needs this worker, for ever.
+                // Until the echo has returned: never, if that needs this worker.
                 while busy.load(SeqCst) {
                     std::thread::yield_now();
                 }
@@ -230,13 +230,13 @@ fn one_blocked_worker_does_not_stop_the_sockets() {
     });
 }
 
-/// How often workers have got up so far.
+/// Returns the number of wakeups of workers.
 fn wakeups(rt: &Runtime) -> u64 {
     let metrics = rt.metrics();
     metrics.workers.iter().map(|worker| worker.parks + worker.watches + worker.ticks).sum()
 }
 
-/// Waits until no worker has got up for ten times as long as one waits between two looks.
+/// Waits until no worker has woken for ten times the interval of its checks.
 fn wait_until_quiet(rt: &Runtime) {
     for _ in 0..100 {
         let before = wakeups(rt);
@@ -245,12 +245,12 @@ fn wait_until_quiet(rt: &Runtime) {
             return;
         }
     }
-    panic!("an idle runtime does not come to rest: {:?}", rt.metrics());
+    panic!("the idle workers keep waking: {:?}", rt.metrics());
 }
 
-/// And when it does, for a task that holds its worker up, another worker sees what comes next.
+/// When a worker then wakes for a task that blocks it, another worker sees the next event.
 #[test]
-fn an_idle_runtime_with_sockets_does_not_get_up() {
+fn an_idle_runtime_with_sockets_has_no_wakeups() {
     let rt = Runtime::builder().workers(4).build().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let rt = &rt;
@@ -264,7 +264,7 @@ fn an_idle_runtime_with_sockets_does_not_get_up() {
                 wait_until_quiet(rt);
                 hogged.write_all(&[1]).unwrap();
                 hogged.read_exact(&mut buffer).unwrap();
-                // Its worker is held up from now on.
+                // Its worker is blocked from now on.
                 for n in 0..20 {
                     echoed.write_all(&[n]).unwrap();
                     echoed.read_exact(&mut buffer).unwrap();
@@ -284,7 +284,7 @@ fn an_idle_runtime_with_sockets_does_not_get_up() {
                     let mut buffer = [0];
                     while read(&cx, &*hogged, &mut buffer).await? == 1 {
                         write(&cx, &*hogged, &buffer).await?;
-                        // Until the other connection was served.
+                        // Until the other connection has been served.
                         while hogged.peek(&mut buffer).is_err() {
                             std::thread::yield_now();
                         }
@@ -324,23 +324,23 @@ fn a_cancelled_read_takes_nothing() {
     });
 }
 
-/// Nobody looks at sockets once the runtime is gone: what waits elsewhere ends with an error.
+/// Sockets are not polled after the runtime was dropped: waits on other threads fail.
 #[test]
-fn a_wait_outlives_the_runtime_as_an_error() {
+fn a_socket_wait_fails_when_the_runtime_is_dropped() {
     let rt = Runtime::builder().workers(2).build().unwrap();
     let (listener, _) = rt.block_on(async |cx: Cx| listen(&cx));
     let mut slot = WaitSlot::default();
     let mut poll = || listener.poll_ready(Direction::Read, &mut slot, std::task::Waker::noop());
-    let Poll::Ready(Ok(seen)) = poll() else { panic!("worth a try at first") };
+    let Poll::Ready(Ok(seen)) = poll() else { panic!("not ready after registration") };
     listener.clear_ready(Direction::Read, seen);
     assert!(poll().is_pending());
     drop(rt);
     assert!(matches!(poll(), Poll::Ready(Err(_))));
 }
 
-/// Dumps name the peer, and which way.
+/// Dumps name the peer and the direction.
 #[test]
-fn a_dump_says_at_which_socket_a_task_waits() {
+fn a_dump_names_the_socket_of_a_waiting_task() {
     on_each(|rt| {
         let handle = rt.handle();
         rt.block_on(async |cx: Cx| {
@@ -371,7 +371,7 @@ fn a_dump_says_at_which_socket_a_task_waits() {
                     let dump = handle.dump();
                     let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
                     let task = tasks.find(|task| task.name.as_deref() == Some(name))?;
-                    // It has registered before it waits.
+                    // It registers before it waits.
                     let waits = task.activity == Activity::Waiting;
                     Some((task.socket.clone().filter(|_| waits)?, task.to_string(), dump.to_json()))
                 };

@@ -1,4 +1,4 @@
-//! Stopping programs that do not want to.
+//! Stopping programs whose tasks do not cooperate.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,12 +9,12 @@ use asx_runtime::{Cancelled, Cx, Grace, Scope, channel};
 
 const SOON: Duration = Duration::from_millis(5);
 
-/// Runs a program, stops it when `tasks` live, and wants all of it to end, and no alarm to be left.
+/// Stops a program when `tasks` tasks are alive. All must complete, and leave no alarm.
 fn stop<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize, patience: Duration) {
     stop_within(body, tasks, Grace { soft: SOON, hard: patience });
 }
 
-/// A worker may be about to take back an alarm that rang as the last region closed.
+/// Waits, since a worker may still be disarming an alarm that fired as the last region closed.
 fn no_alarm_is_left(runtime: &Runtime) {
     let patience = std::time::Instant::now() + Duration::from_secs(60);
     while runtime.dump().timers > 0 {
@@ -34,17 +34,17 @@ fn stop_within<B: Future<Output = ()> + 'static>(body: fn(Cx) -> B, tasks: usize
             thread::yield_now();
         }
         if let Err(left) = runtime.shutdown(grace) {
-            panic!("{workers} workers leave:\n{left}");
+            panic!("{workers} workers: still alive:\n{left}");
         }
         program.join().unwrap();
         no_alarm_is_left(&runtime);
     }
 }
 
-/// The scope's own task passes its cancel on when it sees it: that asks the tasks a second time,
-/// and they are as deaf as before, but not lost.
+/// The task of the scope forwards its cancel when it observes it, which cancels the tasks a second
+/// time. They still do not observe it, and can be aborted.
 #[test]
-fn tasks_that_were_asked_twice_can_be_ended_by_force() {
+fn tasks_that_were_cancelled_twice_can_be_aborted() {
     async fn program(cx: Cx) {
         let scope = cx.try_scope(async |s: Scope<Cancelled>| {
             for _ in 0..4 {
@@ -57,7 +57,7 @@ fn tasks_that_were_asked_twice_can_be_ended_by_force() {
     stop(program, 5, SOON);
 }
 
-/// Its wakes come from timers, and it is in the cancel lane: neither takes it elsewhere.
+/// Its wakeups come from timers, and it is in the cancel lane: neither moves it to another thread.
 #[test]
 fn a_program_stays_on_its_thread_when_it_is_cancelled() {
     async fn program(cx: Cx) {
@@ -74,29 +74,29 @@ fn a_program_stays_on_its_thread_when_it_is_cancelled() {
     stop(program, 1, Duration::from_secs(600));
 }
 
-/// Patience is for what lives: with nothing there, no time limit matters.
+/// The grace period is for live tasks: without any, the shutdown returns at once.
 #[test]
-fn nothing_is_waited_for_when_nothing_lives() {
+fn shutdown_of_an_empty_runtime_returns_at_once() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
-        runtime.shutdown(Duration::MAX).expect("nothing lives");
+        runtime.shutdown(Duration::MAX).expect("a task is alive");
         let late = runtime.try_block_on(async |_cx: Cx| ());
         assert!(matches!(late, Err(BlockOnError::ShutDown)), "{late:?}");
     }
 }
 
-/// A program that goes when it is told ends the wait, however long that might have been.
+/// A program that ends when notified ends the shutdown, however long the grace period is.
 #[test]
-fn a_program_that_goes_when_told_ends_the_wait() {
+fn a_program_that_ends_when_notified_ends_the_shutdown() {
     async fn program(cx: Cx) {
-        cx.stopping().await.expect("nobody cancels it");
+        cx.stopping().await.expect("it was cancelled");
     }
     stop_within(program, 1, Grace { soft: Duration::MAX, hard: Duration::MAX });
 }
 
-/// However deep scopes are in each other, a cancel reaches the innermost, and the stack lasts.
+/// A cancel reaches the innermost of deeply nested scopes, without a stack overflow.
 #[test]
-fn a_cancel_goes_as_deep_as_scopes_do() {
+fn a_cancel_reaches_deeply_nested_scopes() {
     type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<(), Cancelled>> + Send>>;
     type Told = channel::oneshot::Reply<()>;
     fn nest(cx: Cx, depth: u32, told: Told) -> Boxed {
@@ -117,23 +117,23 @@ fn a_cancel_goes_as_deep_as_scopes_do() {
         cx.scope(async |s: Scope<Cancelled>| {
             let (told, mut all_live) = channel::oneshot();
             s.spawn(async |cx: Cx| nest(cx, 300, told).await);
-            all_live.recv(&cx).await.expect("the innermost lives");
+            all_live.recv(&cx).await.expect("the innermost task is alive");
             s.cancel("enough");
             Ok(())
         })
         .await
     }
-    // A small stack: a call for each of the scopes would not fit.
+    // The stack is too small for a recursion over the scopes.
     let small = thread::Builder::new().stack_size(256 * 1024);
     let run = || Runtime::builder().current_thread().build().unwrap().block_on(program);
     let ended = small.spawn(run).unwrap().join().unwrap();
-    assert!(ended.is_ok(), "what it caused itself is not its result");
+    assert!(ended.is_ok(), "a cancel by the scope itself became its result");
 }
 
-/// A thread that ends gives up what it keeps for itself in an order of its own; a cancel that comes
-/// from there finds no list of regions any more, and reaches all of them.
+/// The thread-local values of a thread are dropped in an unspecified order. A cancel from such a
+/// destructor may find the list of regions dropped, and still reaches all of them.
 #[test]
-fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
+fn a_cancel_in_a_thread_local_destructor_reaches_inner_scopes() {
     struct Cancels(Scope<Cancelled>);
     impl Drop for Cancels {
         fn drop(&mut self) {
@@ -143,7 +143,7 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
     thread_local! {
         static KEPT: std::cell::RefCell<Option<Cancels>> = const { std::cell::RefCell::new(None) };
     }
-    /// A scope with another one inside, which is told of when that lives.
+    /// Runs a scope with another one inside. Sends the outer one when the inner one is open.
     async fn nested(cx: Cx, tell: std::sync::mpsc::Sender<Scope<Cancelled>>) {
         let ended = cx.scope(async |outer: Scope<Cancelled>| {
             let told = outer.clone();
@@ -157,11 +157,11 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
             });
             Ok(())
         });
-        assert!(ended.await.is_ok(), "what it caused itself is not its result");
+        assert!(ended.await.is_ok(), "a cancel by the scope itself became its result");
     }
     let (tell, told) = std::sync::mpsc::channel();
     let ends = thread::spawn(move || {
-        // Kept before the first cancel of this thread, so that it is given up after its list.
+        // Stored before the first cancel of this thread, so that it is dropped after the list.
         let (first, last) = (told.recv().unwrap(), told.recv().unwrap());
         KEPT.with_borrow_mut(|kept| *kept = Some(Cancels(last)));
         first.cancel("the first");
@@ -179,16 +179,16 @@ fn a_cancel_by_the_end_of_a_thread_reaches_inner_scopes() {
         });
         assert!(both.await.is_ok());
     });
-    ends.join().expect("its end panics nowhere");
+    ends.join().expect("the thread panicked");
 }
 
-/// Many threads stop a busy runtime at whatever moment, several times each, with and without
-/// patience: it always ends, and no alarm is left.
+/// Many threads stop a busy runtime at arbitrary times, several times each, with and without a
+/// grace period. It always ends, and leaves no alarm.
 #[test]
-fn stops_from_many_threads_at_any_moment_come_to_an_end() {
+fn concurrent_stops_at_any_time_complete() {
     fn churn(cx: Cx, depth: u32) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            // Deaf, but for its scopes; in those it always begins something new.
+            // Observes no cancel except through its scopes, in which it always starts new tasks.
             for _ in 0..200 {
                 let _ = cx
                     .try_scope(async |s: Scope<Cancelled>| {

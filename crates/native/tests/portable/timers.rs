@@ -1,4 +1,4 @@
-//! Timers while workers are held up.
+//! Timers while workers are inside long polls.
 
 use std::error::Error as _;
 use std::pin::pin;
@@ -21,27 +21,27 @@ impl Wake for Flag {
     }
 }
 
-/// Arms a timer for a moment from now, and does not return before it has fired.
+/// Arms a timer, and blocks until it has fired.
 fn wait_in_place(cx: &Cx, span: Duration) {
     let flag = Arc::new(Flag::default());
     let waker = Waker::from(flag.clone());
     let mut sleep = pin!(cx.sleep(span));
     assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    // Far beyond what a sleeper needs to get up: only timers nobody looks at take longer.
+    // A sleeper needs much less: only timers that are not checked take longer.
     let patience = Instant::now() + Duration::from_secs(30);
     while !flag.0.load(Ordering::Acquire) {
-        assert!(Instant::now() < patience, "nobody looks at the timers");
+        assert!(Instant::now() < patience, "the timers are not checked");
         std::thread::yield_now();
     }
 }
 
 #[test]
-fn a_timer_fires_while_the_worker_that_armed_it_is_held_up() {
+fn a_timer_fires_while_its_worker_is_in_a_long_poll() {
     for workers in [2, 4] {
         let rt = Runtime::builder().workers(workers).build().unwrap();
         rt.block_on(async |cx: Cx| {
             for _ in 0..5 {
-                // Meanwhile the others go to sleep.
+                // The other workers go to sleep meanwhile.
                 cx.sleep(Duration::from_millis(30)).await.unwrap();
                 wait_in_place(&cx, Duration::from_millis(1));
             }
@@ -49,9 +49,9 @@ fn a_timer_fires_while_the_worker_that_armed_it_is_held_up() {
     }
 }
 
-/// The same while there is a timer far away, which a sleeper had in view when it went to sleep.
+/// The same while a sleeper waits for a timer that is far away.
 #[test]
-fn an_earlier_timer_fires_too() {
+fn an_earlier_timer_fires_while_a_sleeper_waits_for_a_later_one() {
     let rt = Runtime::builder().workers(3).build().unwrap();
     rt.block_on(async |cx: Cx| {
         let mut far = pin!(cx.sleep(Duration::from_secs(3600)));
@@ -63,9 +63,9 @@ fn an_earlier_timer_fires_too() {
     });
 }
 
-/// Nothing but its own looks can tell it: no timer is noticed while the only worker polls.
+/// Only its own checkpoints can find that: timers are not fired while the only worker polls.
 #[test]
-fn a_loop_that_only_looks_sees_its_time_limit() {
+fn a_loop_of_checkpoints_observes_its_time_limit() {
     let rt = Runtime::builder().workers(1).build().unwrap();
     rt.block_on(async |cx: Cx| {
         let spin = async |cx: &Cx| -> Result<(), Cancelled> {
@@ -79,7 +79,8 @@ fn a_loop_that_only_looks_sees_its_time_limit() {
         let past = cx.now();
         let ended = cx.deadline(past, spin).await.unwrap_err();
         assert_eq!(ended.kind(), Kind::Deadline);
-        // One part looks, the other waits: both are told. What is outside is not.
+        // One part runs checkpoints, the other waits. Both observe the cancel, code outside does
+        // not.
         let both = cx.timeout(limit, async |cx| {
             let (_tx, mut rx) = channel::bounded::<()>(1);
             let waits = async |cx: &Cx| rx.recv(cx).await.map_err(|_| ());
@@ -100,9 +101,9 @@ fn a_shield_hides_a_time_limit_that_has_passed() {
         let result: Result<(), Cancelled> = cx
             .deadline(past, async |cx| {
                 cx.shield(async |cx| {
-                    cx.checkpoint().expect("nothing is seen in here");
+                    cx.checkpoint().expect("the shield hides the cancel");
                     cx.yield_now().await;
-                    cx.sleep(Duration::from_millis(1)).await.expect("nor here");
+                    cx.sleep(Duration::from_millis(1)).await.expect("the shield hides the cancel");
                 })
                 .await;
                 cx.checkpoint()
@@ -113,8 +114,8 @@ fn a_shield_hides_a_time_limit_that_has_passed() {
 }
 
 #[test]
-fn a_wait_whose_timer_is_refused_ends_with_that() {
-    // Few events are kept, and none is forgotten: at some point no timer can be recorded.
+fn a_wait_whose_timer_is_refused_fails() {
+    // The journal is small and refuses further events: at some point no timer can be recorded.
     let runtime = Runtime::builder().whole_journal(60).build().unwrap();
     let ended = runtime.block_on(async |cx: Cx| {
         loop {
@@ -127,11 +128,11 @@ fn a_wait_whose_timer_is_refused_ends_with_that() {
 }
 
 #[test]
-fn a_waker_that_panics_ends_no_worker() {
+fn a_panicking_waker_does_not_end_a_worker() {
     struct Bad;
     impl Wake for Bad {
         fn wake(self: Arc<Self>) {
-            panic!("a waker of somebody else's");
+            panic!("a third-party waker");
         }
     }
     let runtime = Runtime::builder().current_thread().build().unwrap();
@@ -144,10 +145,10 @@ fn a_waker_that_panics_ends_no_worker() {
     assert_eq!(value, Ok(7));
 }
 
-/// A thread waits with the context of a program that is over by then. Its timer came behind one of
-/// the program's own, so that nobody was woken for it; the thread that leaves has to see to that.
+/// A thread waits with the context of a program that ends meanwhile. Its timer is later than one of
+/// the program, so that no worker was woken for it. The thread that leaves has to ensure that.
 #[test]
-fn a_timer_armed_with_the_context_of_a_program_that_ends_fires() {
+fn a_timer_armed_with_the_context_of_an_ended_program_fires() {
     for workers in [2, 4] {
         for _ in 0..5 {
             let rt = Runtime::builder().workers(workers).build().unwrap();
@@ -162,15 +163,15 @@ fn a_timer_armed_with_the_context_of_a_program_that_ends_fires() {
                 lend.send(cx.clone()).unwrap();
                 cx.sleep(Duration::from_millis(20)).await.unwrap();
             });
-            // Far beyond what a sleeper needs to get up.
-            over.recv_timeout(Duration::from_secs(30)).expect("nobody looks at the timers");
+            // A sleeper needs much less.
+            over.recv_timeout(Duration::from_secs(30)).expect("the timers are not checked");
             thread.join().unwrap();
         }
     }
 }
 
 #[test]
-fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
+fn a_wait_beyond_the_longest_is_refused_without_leaks() {
     let longest = Duration::from_secs(3600);
     let rt = Runtime::builder().max_timer_duration(longest).build().unwrap();
     rt.block_on(async |cx: Cx| {
@@ -183,7 +184,7 @@ fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
         assert_eq!(source(&refused), Some(TimerError::TooFar));
         assert!(refused.to_string().contains("max_timer_duration"), "{refused}");
     });
-    // Where no cancel is seen, too; and a timeout.
+    // Also where no cancel is observed, and for a timeout.
     rt.block_on(async |cx: Cx| {
         let hidden = cx.shield(async |cx| cx.sleep(2 * longest).await);
         assert_eq!(hidden.await.unwrap_err().kind(), Kind::ResourceUnavailable);
@@ -195,7 +196,7 @@ fn a_wait_beyond_the_longest_is_refused_and_leaves_nothing_behind() {
     });
 }
 
-/// The typed error of a refused wait.
+/// Returns the typed error of a refused wait.
 fn source(cancelled: &Cancelled) -> Option<TimerError> {
     cancelled.source()?.downcast_ref().copied()
 }
@@ -215,7 +216,7 @@ fn timer_beyond_seven_days_is_refused_by_default() {
         assert_eq!(source(&refused), Some(error));
         assert!(refused.to_string().contains("max_timer_duration"), "{refused}");
     });
-    // A deadline is no timer, and bounds the sleeps of its task.
+    // A deadline is not a timer, and limits the sleeps of its task.
     let outcome = rt.block_on(async |cx: Cx| {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
             let task = s.task("slow").within(10 * WEEK).spawn(async |cx: Cx| {
@@ -227,12 +228,12 @@ fn timer_beyond_seven_days_is_refused_by_default() {
         scope.await
     });
     assert_eq!(outcome, Ok(7));
-    // Without the limit, any time will do.
+    // Without the limit, any time is allowed.
     let rt = Runtime::builder().workers(1).max_timer_duration(Duration::MAX).build().unwrap();
     rt.block_on(async |cx: Cx| assert!(cx.try_sleep(cx.now() + 1000 * WEEK).is_ok()));
 }
 
-/// The limit is measured from now, however long ago the wheel was last looked at.
+/// The limit is relative to now, however long ago the wheel was last advanced.
 #[test]
 fn timer_limit_is_measured_from_the_current_time() {
     let longest = Duration::from_millis(200);
@@ -270,7 +271,7 @@ fn wheel_range_and_cause_chain_are_settings_of_the_builder() {
     });
 }
 
-/// Scopes inside scopes, of which the innermost tells why it was cancelled.
+/// Nested scopes, of which the innermost returns its cancel.
 fn nested(
     cx: &Cx,
     depth: u32,
@@ -291,7 +292,7 @@ fn nested(
 }
 
 #[test]
-fn one_timer_too_many_is_refused_until_another_is_over() {
+fn one_timer_too_many_is_refused_until_another_has_ended() {
     let rt = Runtime::builder().max_timers(2).build().unwrap();
     rt.block_on(async |cx: Cx| {
         let far = cx.now() + Duration::from_secs(3600);
@@ -306,9 +307,9 @@ fn one_timer_too_many_is_refused_until_another_is_over() {
     });
 }
 
-/// Without it, the program would take an hour.
+/// Without coalescing, the program would take an hour.
 #[test]
-fn timers_of_one_window_fire_together() {
+fn coalesced_timers_of_one_window_fire_together() {
     let hour = Duration::from_secs(3600);
     for workers in [1, 2] {
         let builder = Runtime::builder().workers(workers).coalesce_timers(1000 * hour, 3);
@@ -321,7 +322,7 @@ fn timers_of_one_window_fire_together() {
                 Ok(())
             });
             scope.await.unwrap();
-            // Too few are no group.
+            // Too few timers for a group.
             let far = cx.timeout(hour, async |cx| cx.sleep(2 * hour).await);
             let mut far = pin!(far);
             assert!(far.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

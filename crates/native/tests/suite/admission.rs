@@ -8,14 +8,14 @@ use crate::common::on_each;
 const SHUT: SpawnError = SpawnError::Refused(AdmissionError::GateShut);
 
 #[test]
-fn closed_gate_refuses_new_work_and_leaves_the_rest_alone() {
+fn closed_gate_refuses_new_work_only() {
     on_each(|rt| {
         let outcome = rt.block_on(async |cx: Cx| {
             cx.try_scope(async |s: Scope<Cancelled>| {
                 let (shut, mut is_shut) = channel::oneshot();
                 let inside = s.spawn(async move |cx: Cx| {
                     is_shut.recv(&cx).await.unwrap();
-                    // A scope of a task that is in this one is in this one, too.
+                    // A scope of a task in this scope belongs to it too.
                     Ok(cx.try_scope(async |_: Scope<Cancelled>| Ok(())).await.is_ok())
                 });
                 s.close_admission();
@@ -33,7 +33,7 @@ fn closed_gate_refuses_new_work_and_leaves_the_rest_alone() {
                 s.open_admission();
                 let again = s.task("again").try_spawn(async |_cx: Cx| Ok(7));
                 assert_eq!(again.unwrap().await.ok(), Some(7));
-                // A gate that stays shut does not keep the scope from closing.
+                // A closed gate does not keep the scope from closing.
                 s.close_admission();
                 Ok(())
             })
@@ -44,7 +44,7 @@ fn closed_gate_refuses_new_work_and_leaves_the_rest_alone() {
 }
 
 #[test]
-fn closing_scope_says_so_whatever_its_gate() {
+fn closing_scope_reports_closing_for_any_gate() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let scope = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
@@ -77,12 +77,12 @@ fn children_beyond_the_limit_are_refused_until_one_has_ended() {
                     let second = waits().unwrap();
                     let limit = SpawnError::Refused(AdmissionError::LimitReached);
                     assert_eq!(waits().err(), Some(limit));
-                    // A scope inside needs room as well.
+                    // A nested scope takes a place too.
                     let inner = cx.try_scope(async |_: Scope<Cancelled>| Ok(())).await;
                     assert!(matches!(inner, Err(TaskError::Cancelled(_))), "{inner:?}");
                     first.cancel("room");
                     let _ = first.await;
-                    // It leaves the scope a moment after it has its outcome.
+                    // It leaves the scope shortly after its outcome is available.
                     let third = loop {
                         match waits() {
                             Ok(task) => break task,

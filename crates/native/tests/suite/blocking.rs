@@ -1,4 +1,4 @@
-//! Blocking jobs, from the outside.
+//! Blocking jobs, through the public interface.
 
 use crate::common;
 
@@ -11,14 +11,15 @@ use asx_native::Runtime;
 use asx_runtime::{AdmissionError, Cx, Scope, SpawnError, TaskError};
 use common::{AppError, on_each};
 
-/// Runtimes of several sizes with few threads for blocking jobs.
+/// Runs a test on runtimes of several sizes with few threads for blocking jobs.
 fn on_each_with(threads: usize, test: impl Fn(&Runtime)) {
     for workers in [1, 2, 4] {
         test(&Runtime::builder().workers(workers).blocking_threads(threads).build().unwrap());
     }
 }
 
-/// A job that runs until its gate is dropped; `running` is told when it begins.
+/// Returns a gate, a receiver that is notified when the job begins, and the job, which runs until
+/// the gate is dropped.
 fn gated() -> (mpsc::Sender<()>, mpsc::Receiver<()>, impl FnOnce() -> Result<u32, AppError>) {
     let (gate, closed) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
@@ -31,7 +32,7 @@ fn gated() -> (mpsc::Sender<()>, mpsc::Receiver<()>, impl FnOnce() -> Result<u32
 }
 
 #[test]
-fn a_job_gives_its_value_and_its_error() {
+fn a_job_returns_its_value_and_its_error() {
     on_each(|rt| {
         let result: Result<u32, AppError> = rt.block_on(async |cx: Cx| {
             let doubled = cx.spawn_blocking(|| 2 * 21).await.unwrap();
@@ -49,7 +50,7 @@ fn a_job_gives_its_value_and_its_error() {
 }
 
 #[test]
-fn jobs_block_no_worker() {
+fn jobs_do_not_block_workers() {
     on_each(|rt| {
         let meet = Arc::new(Barrier::new(9));
         let met: Result<(), AppError> = rt.block_on(async |cx: Cx| {
@@ -58,7 +59,7 @@ fn jobs_block_no_worker() {
                     let meet = meet.clone();
                     s.spawn_blocking(move || Ok(meet.wait().is_leader()));
                 }
-                // Runs although eight jobs block, and lets them go.
+                // Runs although eight jobs block, and releases them.
                 let (meet, task) = (meet.clone(), s.spawn(async |_cx: Cx| Ok(())));
                 task.await.unwrap();
                 cx.spawn_blocking(move || meet.wait().is_leader()).await.unwrap();
@@ -71,7 +72,7 @@ fn jobs_block_no_worker() {
 }
 
 #[test]
-fn a_cancel_before_the_start_prevents_the_run_and_does_not_wait_for_a_thread() {
+fn a_cancel_before_the_start_completes_a_job_without_a_thread() {
     on_each_with(1, |rt| {
         let ran = Arc::new(AtomicUsize::new(0));
         let (gate, begun, job) = gated();
@@ -106,7 +107,7 @@ fn a_cancel_before_the_start_prevents_the_run_and_does_not_wait_for_a_thread() {
 }
 
 #[test]
-fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
+fn a_scope_waits_for_a_running_job_which_keeps_its_outcome() {
     on_each_with(1, |rt| {
         let (gate, begun, job) = gated();
         let handle = rt.handle();
@@ -118,7 +119,7 @@ fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
                     begun.recv().unwrap();
                     s.task("queued").spawn_blocking(|| Ok(()));
                     s.cancel("done with");
-                    // The region has been told; the job holds it until the gate opens.
+                    // The region is cancelled; the job keeps it open until the gate is dropped.
                     let now = handle.dump().to_string();
                     assert!(
                         now.contains("\"job\" CancelRequested, running a blocking job"),
@@ -136,7 +137,7 @@ fn a_job_that_runs_is_waited_for_and_keeps_its_outcome() {
 }
 
 #[test]
-fn a_dump_tells_jobs_that_run_from_jobs_that_wait_for_a_thread() {
+fn a_dump_distinguishes_running_and_queued_jobs() {
     on_each_with(1, |rt| {
         let (gate, begun, job) = gated();
         let handle = rt.handle();
@@ -163,7 +164,7 @@ fn a_dump_tells_jobs_that_run_from_jobs_that_wait_for_a_thread() {
 }
 
 #[test]
-fn a_panic_of_a_job_surfaces_like_a_tasks() {
+fn a_panic_of_a_job_surfaces_like_that_of_a_task() {
     on_each(|rt| {
         let (alone, scope) = rt.block_on(async |cx: Cx| {
             let alone = cx.spawn_blocking(|| -> u32 { panic!("alone") }).await;
@@ -203,7 +204,7 @@ fn the_scope_owns_a_job_whose_handle_is_dropped() {
 }
 
 #[test]
-fn a_job_can_look_whether_to_stop() {
+fn a_job_can_observe_its_cancel() {
     on_each(|rt| {
         let (begin, begun) = mpsc::channel();
         let result = rt.block_on(async |cx: Cx| {
@@ -227,7 +228,7 @@ fn a_job_can_look_whether_to_stop() {
 }
 
 #[test]
-fn a_closing_scope_takes_no_job() {
+fn a_closing_scope_refuses_jobs() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let _: Result<(), TaskError<AppError>> = cx
@@ -274,7 +275,7 @@ fn a_deadline_ends_a_job_that_has_not_begun() {
 }
 
 #[test]
-fn a_shutdown_that_cannot_end_a_job_says_so() {
+fn a_shutdown_that_cannot_end_a_job_reports_it() {
     let rt = Runtime::builder().workers(2).build().unwrap();
     let (gate, begun, job) = gated();
     std::thread::scope(|threads| {
@@ -289,14 +290,14 @@ fn a_shutdown_that_cannot_end_a_job_says_so() {
         let stuck = rt.shutdown(Duration::ZERO).unwrap_err();
         assert!(stuck.to_string().contains("running a blocking job"), "{stuck}");
         drop(gate);
-        // The program's own task was ended by force, or in time.
+        // The program's own task was aborted, or ended in time.
         let _ = program.join();
     });
-    rt.shutdown(Duration::ZERO).expect("the job has ended");
+    rt.shutdown(Duration::ZERO).expect("the job is still running");
 }
 
 #[test]
-fn many_jobs_and_cancels_from_many_tasks_all_end() {
+fn many_jobs_and_cancels_from_many_tasks_complete() {
     on_each_with(3, |rt| {
         let ran = Arc::new(AtomicUsize::new(0));
         let (ok, cancelled) = rt.block_on(async |cx: Cx| {

@@ -1,4 +1,4 @@
-//! What bounds a part of the tree, from the outside.
+//! Budgets of scopes, through the public interface.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use asx_runtime::{Cx, Policy, Scope, TaskError};
 use common::{AppError, on_each};
 
 #[test]
-fn an_inner_scope_is_bounded_by_the_budget_of_the_one_around() {
+fn an_inner_scope_is_bounded_by_the_budget_of_the_outer_one() {
     on_each(|rt| {
         let kind = rt.block_on(async |cx: Cx| {
             cx.scope_with(Policy::FailFast)

@@ -1,4 +1,4 @@
-//! How much cleanup a cancel allows: polls and time.
+//! The polls and the time that a cancel allows for cleanup.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ const NEVER: Grace = Grace { soft: Duration::ZERO, hard: Duration::from_secs(24 
 /// More polls than any kind of cancel allows.
 const MANY: u32 = 3000;
 
-/// Where the cleanup is done.
+/// The part of a scope that does the cleanup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Task,
@@ -32,8 +32,8 @@ async fn clean(cx: &Cx, done: &AtomicU32) {
     }
 }
 
-/// Runs a task in a scope inside a scope, and stops it when it lives: how many polls its cleanup
-/// got, and how many tasks were ended by force.
+/// Runs a task in a nested scope, and stops it when it is alive. Returns the number of polls of its
+/// cleanup, and the number of aborted tasks.
 fn run(
     builder: Builder,
     own: Option<u32>,
@@ -66,7 +66,7 @@ fn run(
                 });
                 scope.await
             });
-            lives.recv(&cx).await.expect("the task lives");
+            lives.recv(&cx).await.expect("the task is alive");
             stop(&handle, &s);
             Ok(())
         });
@@ -76,7 +76,7 @@ fn run(
 }
 
 #[test]
-fn a_stated_time_takes_the_place_of_polls() {
+fn a_stated_time_replaces_the_limit_of_polls() {
     for place in [Place::Task, Place::Finalizer] {
         let whole = (MANY, 0);
         let by_handle = run(Runtime::builder(), None, place, |handle, _| handle.stop(NEVER));
@@ -87,23 +87,23 @@ fn a_stated_time_takes_the_place_of_polls() {
 }
 
 #[test]
-fn without_one_the_kind_of_the_cancel_says_how_many_polls_there_are() {
+fn the_default_number_of_cleanup_polls_depends_on_the_kind() {
     for place in [Place::Task, Place::Finalizer] {
         let (polls, overruns) =
             run(Runtime::builder(), None, place, |_, scope| scope.cancel("enough"));
-        // Some polls are for other things than the cleanup here.
+        // Some polls are not part of the cleanup here.
         assert!((190..=200).contains(&polls), "{place:?}: {polls}");
         assert_eq!(overruns, 1);
     }
 }
 
 #[test]
-fn the_number_of_polls_can_be_set() {
+fn the_number_of_cleanup_polls_can_be_set() {
     for place in [Place::Task, Place::Finalizer] {
         let cancel = |_: &Handle, scope: &Scope<Cancelled>| scope.cancel("enough");
         let any = Runtime::builder().cleanup_polls(u32::MAX);
         assert_eq!(run(any.clone(), None, place, cancel), (MANY, 0), "{place:?}");
-        // The scope's own count, for what is in scopes inside too.
+        // The limit of the outer scope, which also applies to nested scopes.
         let (polls, overruns) = run(any, Some(20), place, cancel);
         assert!((10..=20).contains(&polls) && overruns == 1, "{place:?}: {polls}");
         let few = Runtime::builder().cleanup_polls(1);
@@ -116,7 +116,7 @@ const SHORT: Duration = Duration::from_millis(10);
 
 type Body = for<'a> fn(&'a Cx) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// Waits that are shielded, and would take an hour.
+/// Shielded waits that would take an hour.
 const SHIELDED: [(&str, Body); 4] = [
     ("alone", |cx| Box::pin(async move { cx.shield(hour).await })),
     ("one in another", |cx| {
@@ -138,7 +138,7 @@ const SHIELDED: [(&str, Body); 4] = [
 ];
 
 async fn hour(cx: &Cx) {
-    cx.sleep(HOUR).await.expect_err("the shield is open before that");
+    cx.sleep(HOUR).await.expect_err("the shield ends before that");
 }
 
 fn in_program<B: Future<Output = ()>>(limit: Duration, body: impl FnOnce(Cx) -> B) -> Runtime {
@@ -148,7 +148,7 @@ fn in_program<B: Future<Output = ()>>(limit: Duration, body: impl FnOnce(Cx) -> 
     runtime
 }
 
-/// The overruns, which are on record too.
+/// Returns the number of overruns, which must be in the journal too.
 fn overruns(runtime: &Runtime) -> u64 {
     let journal = runtime.journal().unwrap();
     let expired = journal.events.iter().filter(|event| event.kind.name() == "grace_expired");
@@ -159,7 +159,7 @@ fn overruns(runtime: &Runtime) -> u64 {
 }
 
 #[test]
-fn a_shield_holds_for_a_while_after_a_timeout() {
+fn a_shield_is_limited_after_a_timeout() {
     common::ends(|| {
         for (name, body) in SHIELDED {
             let runtime = in_program(SHORT, async |cx: Cx| {
@@ -176,7 +176,7 @@ fn a_shield_holds_for_a_while_after_a_timeout() {
 }
 
 #[test]
-fn a_shield_holds_for_a_while_after_a_lost_race() {
+fn a_shield_is_limited_after_a_lost_race() {
     common::ends(|| {
         for (name, body) in SHIELDED {
             let runtime = in_program(SHORT, async |cx: Cx| {
@@ -188,7 +188,7 @@ fn a_shield_holds_for_a_while_after_a_lost_race() {
 }
 
 #[test]
-fn a_shield_holds_for_a_while_after_a_cancel_of_its_task() {
+fn a_shield_is_limited_after_a_cancel_of_its_task() {
     common::ends(|| {
         for (name, body) in SHIELDED {
             let runtime = in_program(SHORT, async |cx: Cx| {
@@ -199,7 +199,7 @@ fn a_shield_holds_for_a_while_after_a_cancel_of_its_task() {
                         body(&cx).await;
                         Ok(())
                     });
-                    lives.recv(&cx).await.expect("the task lives");
+                    lives.recv(&cx).await.expect("the task is alive");
                     s.cancel("enough");
                     Ok(())
                 });
@@ -210,9 +210,9 @@ fn a_shield_holds_for_a_while_after_a_cancel_of_its_task() {
     });
 }
 
-/// Without a cancel there is nothing to hide, and with a time that was stated that one counts.
+/// Without a cancel the limit does not apply, and the time stated by a cancel replaces it.
 #[test]
-fn a_shield_holds_as_long_as_nothing_is_asked_or_the_stated_time_lasts() {
+fn a_shield_is_unlimited_without_a_cancel_or_within_the_stated_time() {
     common::ends(|| {
         let sleeps = async |cx: &Cx| cx.sleep(5 * SHORT).await.expect("no cancel is seen");
         let runtime = in_program(SHORT / 10, async |cx: Cx| cx.shield(sleeps).await);
@@ -235,8 +235,8 @@ fn a_shield_holds_as_long_as_nothing_is_asked_or_the_stated_time_lasts() {
 
 type Set = for<'a> fn(ScopeBuilder<'a>) -> ScopeBuilder<'a>;
 
-/// Runs a program without a cleanup time of the runtime's: a scope, as `set` has it, with one task,
-/// stopped as soon as that lives.
+/// Runs a scope configured by `set` with one task in a runtime without a cleanup time, and stops it
+/// as soon as the task is alive.
 fn in_scope(
     set: Set,
     finalizer: Option<Body>,
@@ -256,7 +256,7 @@ fn in_scope(
                 task(&cx).await;
                 Ok(())
             });
-            lives.recv(&cx).await.expect("the task lives");
+            lives.recv(&cx).await.expect("the task is alive");
             stop(&s, &task);
             Ok(())
         });
@@ -281,10 +281,10 @@ fn cancel_task(_: &Scope<Cancelled>, task: &Task<(), Cancelled>) {
     task.cancel("enough");
 }
 
-/// Never looks at its cancel.
+/// Never observes its cancel.
 const DEAF: Body = |_| Box::pin(pending());
 
-/// Sees its cancel, and waits for something that never comes.
+/// Observes its cancel, and waits forever.
 const STUCK: Body = |cx| {
     Box::pin(async move {
         cx.cancelled().await;
@@ -292,11 +292,11 @@ const STUCK: Body = |cx| {
     })
 };
 
-/// Sees its cancel and ends.
+/// Observes its cancel and ends.
 const GOOD: Body = |cx| Box::pin(async move { drop(cx.cancelled().await) });
 
 #[test]
-fn cleanup_that_waits_for_ever_is_ended() {
+fn cleanup_that_waits_forever_is_aborted() {
     for cancel in [cancel_scope, cancel_task] {
         let runtime = in_scope(short, None, STUCK, cancel);
         assert_eq!(overruns(&runtime), 1);
@@ -304,7 +304,7 @@ fn cleanup_that_waits_for_ever_is_ended() {
 }
 
 #[test]
-fn a_shield_over_what_never_looks_is_ended_after_it_was_opened() {
+fn a_shielded_task_that_ignores_its_cancel_is_aborted_after_the_shield_ended() {
     let shield: Body = |cx| Box::pin(async move { cx.shield(async |_| pending().await).await });
     for cancel in [cancel_scope, cancel_task] {
         let runtime = in_scope(short, None, shield, cancel);
@@ -313,19 +313,19 @@ fn a_shield_over_what_never_looks_is_ended_after_it_was_opened() {
 }
 
 #[test]
-fn a_finalizer_that_waits_for_ever_is_ended() {
+fn a_finalizer_that_waits_forever_is_aborted() {
     for (task, cancel) in [(GOOD, cancel_scope as fn(&_, &_)), (STUCK, cancel_scope)] {
         let runtime = in_scope(short, Some(DEAF), task, cancel);
         assert_eq!(overruns(&runtime), if task as usize == GOOD as usize { 1 } else { 2 });
     }
-    // Nobody cancels anything.
+    // Without a cancel.
     let runtime = in_program(SHORT, async |cx: Cx| {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
             s.defer(async |_| ()).unwrap();
             s.defer(async |_| pending().await).unwrap();
             Ok(())
         });
-        scope.await.expect("the end of a finalizer is none of the scope's");
+        scope.await.expect("aborting a finalizer does not fail the scope");
     });
     assert_eq!(overruns(&runtime), 1);
 }
@@ -346,9 +346,9 @@ fn a_cancel_can_state_its_time() {
     assert_eq!(runtime.metrics().health.overruns, 2);
 }
 
-/// The time that is stated with a cancel counts for the scopes inside of a task, too.
+/// The time stated by a cancel also applies to nested scopes of its task.
 #[test]
-fn the_time_of_a_cancel_is_passed_on() {
+fn the_time_of_a_cancel_applies_to_nested_scopes() {
     const INSIDE: Body = |cx| {
         Box::pin(async move {
             let scope = cx.try_scope(async |s: Scope<Cancelled>| {
@@ -377,7 +377,7 @@ const BUSY: Body = |cx| {
 };
 
 #[test]
-fn a_time_takes_the_place_of_polls_unless_there_are_both() {
+fn a_cleanup_time_replaces_polls_unless_both_are_set() {
     type Cancel = fn(&Scope<Cancelled>, &Task<(), Cancelled>);
     const POLLS: Cancel = |s, _| s.cancel(Why::from("enough").cleanup_polls(20));
     const BOTH: Cancel = |s, _| s.cancel(Why::from("x").cleanup_polls(20).cleanup_time(HOUR));
@@ -423,9 +423,9 @@ fn a_shield_can_state_its_time() {
     assert_eq!(overruns(&runtime), 0);
 }
 
-/// Who waits for a scope inside goes on as long as that may.
+/// A task that waits for a nested scope continues for as long as that may take.
 #[test]
-fn a_task_is_not_ended_for_the_cleanup_of_a_scope_inside() {
+fn a_task_is_not_aborted_for_the_cleanup_of_a_nested_scope() {
     const OUTER: Body = |cx| {
         Box::pin(async move {
             let inner = cx.scope_with(Policy::FailFast).cleanup_time(Some(HOUR));
@@ -441,7 +441,7 @@ fn a_task_is_not_ended_for_the_cleanup_of_a_scope_inside() {
     assert_eq!(overruns(&runtime), 0);
 }
 
-/// A task that does not return from its poll cannot be ended: that is reported, once.
+/// A task inside a poll that does not return cannot be aborted: that is reported, once.
 #[test]
 fn cleanup_that_never_suspends_is_reported() {
     let runtime = Runtime::builder().workers(2).cleanup_time(Some(SHORT)).journal(1000);
@@ -463,7 +463,7 @@ fn cleanup_that_never_suspends_is_reported() {
                 assert!(handle.dump().to_json().contains("\"overrun\":true"));
                 pending::<Result<(), Cancelled>>().await
             });
-            lives.recv(&cx).await.expect("the task lives");
+            lives.recv(&cx).await.expect("the task is alive");
             s.cancel("enough");
             Ok(())
         });

@@ -1,4 +1,4 @@
-//! Contexts where they do not belong: in another task, after their program, after their runtime.
+//! Misuse of contexts: in another task, after their program, and after their runtime.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ use common::{ends, on_each};
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The body's closure is called before there is anything to poll.
+/// The closure of the body is called before there is a future to poll.
 #[test]
 fn a_program_inside_the_closure_of_a_body_is_refused() {
     ends(|| {
@@ -45,9 +45,9 @@ fn a_program_inside_the_closure_of_a_body_is_refused() {
     });
 }
 
-/// Every wait in a task with the context of another is an error that says so.
+/// Every wait in a task with the context of another task fails with an error that says so.
 #[test]
-fn a_wait_with_the_context_of_another_task_says_so() {
+fn a_wait_with_the_context_of_another_task_fails() {
     ends(|| {
         on_each(|runtime| {
             let result: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
@@ -55,11 +55,11 @@ fn a_wait_with_the_context_of_another_task_says_so() {
                     let other = cx.clone();
                     let task = s.spawn(async move |cx: Cx| {
                         wait_with(&other).await;
-                        // In parts of the task too, and under wakers that are not the task's.
+                        // Also in parts of the task, and with other wakers than that of the task.
                         let parts = [0, 1].map(|_| async |_: &Cx| wait_with(&other).await);
                         join_all(&cx, parts).await;
                         race(&cx, async |_| wait_with(&other).await, async |_| ()).await;
-                        // To look is no wait, and nothing of this is a cancel of the task.
+                        // A checkpoint is no wait, and none of this cancels the task.
                         other.checkpoint()?;
                         cx.checkpoint()
                     });
@@ -105,7 +105,7 @@ async fn wait_with(cx: &Cx) {
 
 /// Threads that poll no task may wait with any context, and blocking jobs with that of a task.
 #[test]
-fn a_wait_outside_of_tasks_is_anybody_s() {
+fn a_thread_outside_tasks_may_wait_with_any_context() {
     ends(|| {
         on_each(|runtime| {
             let result: Result<u32, Cancelled> = runtime.block_on(async |cx: Cx| {
@@ -129,7 +129,7 @@ fn a_wait_outside_of_tasks_is_anybody_s() {
     });
 }
 
-/// The context of a program that is over.
+/// Returns the context of a program that has ended.
 fn late(runtime: &Runtime) -> Cx {
     runtime.block_on(async |cx: Cx| cx)
 }
@@ -139,7 +139,7 @@ fn assert_refused(result: Result<(), Cancelled>, kind: Kind, why: &str) {
     assert_eq!((cancelled.kind(), cancelled.reason().message.as_deref()), (kind, Some(why)));
 }
 
-/// Waits on a thread of its own that has begun to when this returns.
+/// Waits on a new thread. Returns when the wait has begun.
 fn wait_elsewhere(cx: Cx) -> thread::JoinHandle<Result<(), Cancelled>> {
     let (begun, begins) = mpsc::channel();
     let thread = thread::spawn(move || {
@@ -160,7 +160,7 @@ const IDLE: (Kind, &str) =
     (Kind::ResourceUnavailable, "nobody runs the timers: no program is running");
 
 #[test]
-fn a_wait_for_time_ends_when_the_runtime_is_gone() {
+fn a_timer_wait_fails_when_the_runtime_is_dropped() {
     ends(|| {
         for workers in [1, 2, 4] {
             let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -184,12 +184,12 @@ fn a_wait_for_time_ends_when_the_runtime_is_gone() {
 }
 
 #[test]
-fn a_wait_for_time_ends_when_nobody_runs_the_timers() {
+fn a_timer_wait_fails_when_the_timers_are_not_driven() {
     ends(|| {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let cx = late(&runtime);
         assert_refused(wait(cx.sleep(Duration::from_millis(1))), IDLE.0, IDLE.1);
-        // While a program runs there is somebody; at its end that is over.
+        // A running program drives the timers, until it ends.
         let waits = runtime.block_on(async |own: Cx| {
             let waits = wait_elsewhere(cx.clone());
             let short = cx.clone();
@@ -209,9 +209,9 @@ fn a_wait_for_time_ends_when_nobody_runs_the_timers() {
     });
 }
 
-/// Other workers go on when a program is over.
+/// Other workers continue to run after the program has ended.
 #[test]
-fn a_wait_for_time_ends_in_time_where_workers_are_left() {
+fn a_timer_wait_completes_with_workers_left() {
     ends(|| {
         for armed in [false, true] {
             let runtime = Runtime::builder().workers(2).build().unwrap();
@@ -230,9 +230,9 @@ fn a_wait_for_time_ends_in_time_where_workers_are_left() {
     });
 }
 
-/// A timeout ends what cannot hear of it.
+/// A timeout ends an operation that does not observe cancels.
 #[test]
-fn a_timeout_on_a_thread_ends() {
+fn a_timeout_on_a_thread_ends_a_foreign_future() {
     ends(|| {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let cx = late(&runtime);
@@ -246,14 +246,14 @@ fn a_timeout_on_a_thread_ends() {
     });
 }
 
-/// The name of the test below, and what its child process is told by.
-const FORGOTTEN: &str = "contexts::a_program_that_cannot_close_says_what_is_held";
+/// The name of the test below, and the variable that marks its child process.
+const FORGOTTEN: &str = "contexts::a_program_that_cannot_close_reports_the_leaked_scope";
 const CHILD: &str = "ASX_FORGOTTEN_SCOPE";
 
-/// The future of a scope is forgotten half-way: the program waits for it, and says so.
+/// The future of a scope is leaked before it completes: the program waits for it, and reports that.
 #[test]
-#[cfg_attr(asx_no_reuse, ignore = "forgets a scope, which one that looks for leaks would find")]
-fn a_program_that_cannot_close_says_what_is_held() {
+#[cfg_attr(asx_no_reuse, ignore = "leaks a scope, which leak checkers report")]
+fn a_program_that_cannot_close_reports_the_leaked_scope() {
     if std::env::var_os(CHILD).is_some() {
         return forget_a_scope();
     }
@@ -267,7 +267,7 @@ fn a_program_that_cannot_close_says_what_is_held() {
         let told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let held: Vec<_> =
             told.filter(|line| line.contains("nothing runs in it")).take(1).collect();
-        // It ends when it is stopped: that reaches the scope, which nobody polls.
+        // Stopping the program ends it: that reaches the scope although it is not polled.
         assert!(held[0].contains("the future of its scope was forgotten"), "{held:?}");
         assert!(child.wait().unwrap().success());
     });
@@ -277,7 +277,7 @@ fn forget_a_scope() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let (handle, begin) = (runtime.handle(), std::time::Instant::now());
     thread::spawn(move || {
-        // Later than it is told.
+        // Later than the report.
         thread::sleep(Duration::from_secs(7));
         handle.stop(Duration::ZERO);
     });
@@ -286,7 +286,7 @@ fn forget_a_scope() {
         let mut scope: Pin<Box<dyn Future<Output = Result<(), Cancelled>>>> = Box::pin(scope);
         let mut context = Context::from_waker(Waker::noop());
         assert!(scope.as_mut().poll(&mut context).is_pending());
-        // What it borrows must live as long: so it is given up for good.
+        // Its borrows must stay valid, so it is leaked.
         std::mem::forget(scope);
     });
     assert!(begin.elapsed() > Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! A task that loops over an operation which need not wait lets others run, and can be stopped.
+//! A task that loops over an operation that is always ready lets others run, and can be stopped.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, mpsc};
@@ -17,7 +17,7 @@ use asx_runtime::{
 
 type Hog = fn(Cx, Scope<Cancelled>) -> BoxFuture<'static, ()>;
 
-/// Loops over an operation for ever, whatever it answers; what is before is done once.
+/// Loops over an operation forever and ignores its result. The first block runs once.
 macro_rules! hog {
     ($name:literal, |$cx:ident, $s:ident| { $($before:stmt;)* } $operation:expr) => {
         ($name, |$cx: Cx, $s: Scope<Cancelled>| {
@@ -34,7 +34,7 @@ macro_rules! hog {
 
 static NUMBER: Local<u8> = Local::new();
 
-/// A future that is none of ours, and done at once.
+/// A foreign future that is immediately ready.
 struct Now;
 
 impl Future for Now {
@@ -153,7 +153,7 @@ const HOGS: &[(&str, Hog)] = &[
     hog!("with a local value", |cx, s| {} cx.with_local(&NUMBER, 1, async |_| 1).await),
 ];
 
-/// Calls `run` for each hog on a thread of its own: the names of those that did not come back.
+/// Calls `run` for each hog on a new thread; returns the names of those that did not return.
 fn stalled(run: fn(Hog)) -> Vec<&'static str> {
     let runs = HOGS.iter().map(|(name, hog)| {
         let (done, over) = mpsc::channel();
@@ -161,14 +161,14 @@ fn stalled(run: fn(Hog)) -> Vec<&'static str> {
             run(*hog);
             let _ = done.send(());
         });
-        // Far beyond what any of them takes.
+        // Each of them takes much less.
         over.recv_timeout(Duration::from_secs(30)).err().map(|_| *name)
     });
     runs.flatten().collect()
 }
 
-/// One worker, one task that never ends by itself: others run beside it, before and after it was
-/// asked to stop, and force ends it.
+/// Runs a task that never ends by itself on one worker. Other tasks run beside it, before and after
+/// its cancel, and it can be aborted.
 fn run_beside(hog: Hog) {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     runtime.block_on(async |cx: Cx| {
@@ -181,7 +181,7 @@ fn run_beside(hog: Hog) {
                     Ok(())
                 });
                 for _ in 0..3 {
-                    // The first one it takes the operations of a whole poll to get past.
+                    // The hog uses up the operations of a whole poll before the first of these.
                     assert!(s.spawn(async |_cx: Cx| Ok(())).await.is_ok());
                 }
                 task.cancel("enough");
@@ -196,17 +196,17 @@ fn run_beside(hog: Hog) {
 }
 
 #[test]
-fn who_loops_over_an_operation_starves_nobody() {
+fn a_loop_over_an_operation_does_not_starve_others() {
     assert_eq!(stalled(run_beside), [""; 0]);
 }
 
-/// Where polls have no bound, a task that was asked to stop and goes on is never polled a second
-/// time: force ends it at its next operation.
-fn end_by_force(hog: Hog) {
+/// Without an operation budget, a cancelled task that continues is not polled a second time: it is
+/// aborted at its next operation.
+fn abort_at_next_operation(hog: Hog) {
     let unbounded = Runtime::builder().workers(2).operations_per_poll(None);
     let runtime = Arc::new(unbounded.build().unwrap());
     let (begun, begins) = mpsc::channel();
-    // The hog may have the thread of the body.
+    // The hog may run on the thread of the body.
     let stop = thread::spawn({
         let runtime = runtime.clone();
         move || {
@@ -231,14 +231,14 @@ fn end_by_force(hog: Hog) {
 }
 
 #[test]
-fn force_ends_a_task_at_its_next_operation() {
-    assert_eq!(stalled(end_by_force), [""; 0]);
+fn abort_ends_a_task_at_its_next_operation() {
+    assert_eq!(stalled(abort_at_next_operation), [""; 0]);
 }
 
-/// A part of a task that takes all operations of each poll leaves another part of the same task its
-/// turn.
+/// A part of a task that uses up the operations of each poll does not starve another part of the
+/// same task.
 #[test]
-fn a_part_that_always_goes_on_does_not_starve_another() {
+fn a_part_that_is_always_ready_does_not_starve_another() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let first = runtime.block_on(async |cx: Cx| {
         let (tx, mut rx) = channel::unbounded();
@@ -249,7 +249,7 @@ fn a_part_that_always_goes_on_does_not_starve_another() {
         let notify = Notify::new();
         notify.notify_one();
         let waits = async |cx: &Cx| {
-            // It begins when nothing is left of the poll.
+            // It begins when the poll has no operations left.
             let _ = notify.notified(cx).await;
             let short = cx.timeout(LONG, async |cx| cx.sleep(Duration::ZERO).await);
             assert_eq!(short.await, Ok(()));
@@ -260,7 +260,7 @@ fn a_part_that_always_goes_on_does_not_starve_another() {
     assert_eq!(first, "slept");
 }
 
-/// What waits is not charged: more of it than a poll has operations waits at once.
+/// Waiting operations are not charged: more of them than a poll has operations can wait at once.
 #[test]
 fn operations_that_wait_are_not_charged() {
     let runtime = Runtime::builder().workers(1).operations_per_poll(Some(2)).build().unwrap();
@@ -284,9 +284,9 @@ fn operations_that_wait_are_not_charged() {
     });
 }
 
-/// An executor inside a poll gets its end, whatever the poll has left.
+/// An executor inside a poll completes, whatever the poll has left.
 #[test]
-fn an_executor_inside_a_poll_does_not_wait_for_the_next_one() {
+fn an_executor_inside_a_poll_completes_in_it() {
     let runtime = Runtime::builder().workers(1).operations_per_poll(Some(1)).build().unwrap();
     runtime.block_on(async |cx: Cx| {
         let (tx, mut rx) = channel::unbounded();

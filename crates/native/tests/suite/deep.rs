@@ -1,5 +1,5 @@
-//! Scopes inside scopes, a hundred thousand deep: nothing that walks the tree calls itself for each
-//! level. All of it is driven by, and looked at from, threads with small stacks.
+//! Scopes nested a hundred thousand deep: no function that walks the tree is recursive. The tree is
+//! run and observed by threads with small stacks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
@@ -17,8 +17,8 @@ type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<(), Cancelled>> + Send
 
 static LEVEL: Local<u64> = Local::new();
 
-/// Each task opens a scope and spawns the next one in it. The innermost says that all live, and
-/// waits; `deaf`: for nothing that a cancel would end.
+/// Each task opens a scope and spawns the next one in it. The innermost reports that all are alive,
+/// and waits; if `deaf`, for something that a cancel does not end.
 fn nest(cx: Cx, depth: u64, deaf: bool, told: mpsc::Sender<()>) -> Boxed {
     Box::pin(async move {
         let Some(below) = depth.checked_sub(1) else {
@@ -45,8 +45,8 @@ fn on_small_stack<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
     thread::Builder::new().stack_size(SMALL).spawn(f).unwrap().join().unwrap()
 }
 
-/// Runs the nest on one thread with a small stack, `look`s from another when all of it lives, stops
-/// it like this, and drops everything on the first.
+/// Runs the nest on one thread with a small stack, calls `look` on another when all tasks are
+/// alive, stops it with `grace`, and drops everything on the first.
 fn run(deaf: bool, grace: Grace, look: fn(&Handle)) {
     let (told, all_live) = mpsc::channel();
     let (give, handle) = mpsc::channel();
@@ -84,11 +84,11 @@ fn a_deep_tree_is_dumped() {
 }
 
 #[test]
-fn a_deep_tree_is_ended_by_force() {
+fn a_deep_tree_is_aborted() {
     run(true, Grace::from(Duration::ZERO), |_| ());
 }
 
-/// The last reference to the innermost scope keeps all those around it: they go with it.
+/// The last reference to the innermost scope keeps all outer ones alive, which are dropped with it.
 #[test]
 fn a_deep_tree_is_dropped() {
     static OPEN: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! Cancel work does not hold up the rest for longer than its streak, whatever was queued before.
+//! Cancel work delays other work for at most a streak, whatever was queued before.
 
 use crate::common;
 
@@ -11,12 +11,12 @@ use asx_native::{Metrics, Runtime};
 use asx_runtime::{Cx, Policy, Scope, Task};
 use common::AppError;
 
-/// How many tasks are cancelled.
+/// The number of cancelled tasks.
 const CROWD: usize = 2000;
-/// Twice the default limit of cancel streaks: the default governor drains crowds.
+/// Twice the default limit of cancel streaks: the default governor prefers cancels in this case.
 const BOUND: usize = 32;
 
-/// How the tasks that are cancelled are made.
+/// How the cancelled tasks are spawned.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Plain,
@@ -54,8 +54,8 @@ fn crowd(s: &Scope<AppError>, kind: Kind, ran: &Ran) -> Vec<Task<(), AppError>> 
     (0..CROWD).map(one).collect()
 }
 
-/// Cancels tasks that wait in a queue, then starts another one: how many of the cancelled ones went
-/// before that on the same thread.
+/// Cancels tasks that wait in a queue, then starts another one. Returns the number of cancelled
+/// tasks that ran before that on the same thread.
 fn went_before(rt: &Runtime, kind: Kind, by: By) -> usize {
     let ran = Ran::default();
     let before = Arc::new(AtomicUsize::new(usize::MAX));
@@ -70,7 +70,7 @@ fn went_before(rt: &Runtime, kind: Kind, by: By) -> usize {
                         By::Scope => s.cancel("go"),
                     }
                     let (ran, before) = (ran.clone(), before.clone());
-                    // Pinned, so that no other worker takes it: its own must let it go.
+                    // Pinned, so that its own worker has to run it.
                     let last = outer.spawn_local(async move |_cx: Cx| {
                         let me = thread::current().id();
                         let ran = ran.lock().unwrap();
@@ -86,7 +86,7 @@ fn went_before(rt: &Runtime, kind: Kind, by: By) -> usize {
         .await
     });
     assert_eq!(result, Ok(()));
-    // Some of those that were cancelled before their first poll never see it.
+    // Some tasks are cancelled before their first poll, and never run.
     before.load(SeqCst)
 }
 
@@ -95,14 +95,14 @@ fn check(metrics: &Metrics) {
         let certificate = worker.certificate;
         assert_eq!(certificate.effective_exceedances, 0, "{metrics:?}");
         let others = certificate.cancel + certificate.timed + certificate.fallback;
-        // A poll is counted when it is over: the program may be over before its last one is.
+        // A poll is counted after it returns: the program may end before its last one is counted.
         let open = (certificate.ready + others).checked_sub(worker.polls);
         assert!(matches!(open, Some(0 | 1)), "{metrics:?}");
     }
 }
 
 #[test]
-fn entries_that_a_cancel_left_behind_take_no_turn() {
+fn dead_entries_of_cancelled_tasks_take_no_turn() {
     for workers in [1, 4] {
         for journal in [false, true] {
             for kind in [Kind::Plain, Kind::Deadline, Kind::Priority, Kind::Pinned] {
@@ -122,8 +122,7 @@ fn entries_that_a_cancel_left_behind_take_no_turn() {
     }
 }
 
-/// The certificate counts what ran: no entry of a cancelled task that was still queued, and all
-/// plain work.
+/// The certificate counts dispatches: no dead entry of a cancelled task, and all ready work.
 #[test]
 fn the_certificate_counts_each_poll_once() {
     let rt = Runtime::builder().workers(1).build().unwrap();

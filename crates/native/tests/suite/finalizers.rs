@@ -1,4 +1,4 @@
-//! What comes of finalizers that panic.
+//! Finalizers that panic, and finalizers that spawn finalizers.
 
 use crate::common;
 
@@ -11,7 +11,8 @@ use asx_native::Runtime;
 use asx_runtime::{Cx, FinalizerError, Outcome, Policy, Scope, TaskError};
 use common::{AppError, on_each};
 
-/// A scope whose second of three finalizers panics: how it ends, and which of them ran.
+/// Runs a scope whose second of three finalizers panics. Returns its outcome and the finalizers
+/// that ran.
 fn second_panics<T: Send>(
     rt: &Runtime,
     policy: Policy,
@@ -57,7 +58,7 @@ fn a_panic_of_a_finalizer_is_the_outcome_and_the_others_still_run() {
 }
 
 #[test]
-fn a_panic_of_a_finalizer_is_worse_than_an_error() {
+fn a_panic_of_a_finalizer_precedes_an_error() {
     on_each(|rt| {
         let bad = async |_: &Cx, _: &Scope<AppError>| Err::<(), _>(AppError::Bad(1));
         assert_eq!(panic_of(second_panics(rt, Policy::FailFast, bad).0), "finalizer 1");
@@ -80,7 +81,7 @@ fn of_two_panics_the_first_is_the_outcome() {
         assert_eq!((panic_of(outcome).as_str(), ran), ("child", vec![2, 1, 0]));
         let body = async |_: &Cx, _: &Scope<AppError>| -> Result<(), _> { panic!("body") };
         assert_eq!(panic_of(second_panics(rt, Policy::FailFast, body).0), "body");
-        // One that was awaited is known: that of the finalizer is not.
+        // A panic that was awaited has been handled, that of the finalizer has not.
         let awaited = async |_: &Cx, s: &Scope<AppError>| {
             let task = s.spawn(async |_cx: Cx| -> Result<(), _> { panic!("child") });
             assert!(matches!(task.await, Err(TaskError::Panicked(_))));
@@ -91,7 +92,7 @@ fn of_two_panics_the_first_is_the_outcome() {
 }
 
 #[test]
-fn a_panic_of_a_finalizer_goes_on_in_the_author_of_the_scope() {
+fn a_panic_of_a_finalizer_resumes_at_the_scope() {
     on_each(|rt| {
         let outcome = rt.block_on(async |cx: Cx| {
             cx.try_scope(async |outer: Scope<AppError>| {
@@ -115,7 +116,7 @@ fn a_panic_of_a_finalizer_goes_on_in_the_author_of_the_scope() {
     });
 }
 
-/// A future that is dropped when it has been polled once.
+/// Polls a future once and drops it.
 async fn poll_once(future: impl Future) {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| {
@@ -126,7 +127,7 @@ async fn poll_once(future: impl Future) {
 }
 
 #[test]
-fn a_panic_that_reaches_nobody_is_counted() {
+fn a_panic_without_a_receiver_is_counted() {
     on_each(|rt| {
         let before = rt.metrics().health.lost_panics;
         rt.block_on(async |cx: Cx| {

@@ -1,4 +1,4 @@
-//! What the default governor makes of near deadlines and closing regions, and one that panics.
+//! The default governor with near deadlines and closing regions, and governors that panic.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use asx_runtime::{Cx, Scope};
 use common::AppError;
 
 const HOUR: Duration = Duration::from_secs(3600);
-/// Never prefers anything; the tests then set what they are about.
+/// A governor without a preference. Each test changes the settings it is about.
 const CALM: Adaptive = Adaptive {
     near: Duration::ZERO,
     obligations: usize::MAX,
@@ -20,7 +20,7 @@ const CALM: Adaptive = Adaptive {
     crowd: usize::MAX,
 };
 
-/// Remembers what it was asked and what it said.
+/// Records the views and suggestions of a governor.
 #[derive(Clone)]
 struct Spy(Adaptive, Arc<Mutex<Vec<(View, Suggestion)>>>);
 
@@ -32,8 +32,8 @@ impl Governor for Spy {
     }
 }
 
-/// Opens a scope, shows it, and starts a task in it that says so when it is cancelled; which has
-/// made a promise before if it is `obliged`.
+/// Opens a scope, adds it to `scopes`, and spawns a task that calls `say` when it is cancelled. The
+/// task holds an obligation if `obliged`.
 async fn opens(
     cx: &Cx,
     scopes: Arc<Mutex<Vec<Scope<AppError>>>>,
@@ -58,8 +58,8 @@ async fn opens(
     Ok(())
 }
 
-/// Cancels 40 such scopes, and starts a task that has to be ready in an hour. How many of theirs go
-/// before that one, and what was advised.
+/// Cancels 40 such scopes, and spawns a task with a deadline in an hour. Returns how many cancelled
+/// tasks ran before that, and the recorded suggestions.
 fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion)>) {
     let spy = Spy(adaptive, Arc::default());
     let runtime = Runtime::builder().current_thread().governor(spy.clone()).build().unwrap();
@@ -93,13 +93,13 @@ fn passed_by(adaptive: Adaptive, obliged: bool) -> (usize, Vec<(View, Suggestion
     let log = log.lock().unwrap();
     assert_eq!(log.len(), 41);
     let mut said = std::mem::take(&mut *spy.1.lock().unwrap());
-    // What was said before there was a choice is of no interest.
+    // Suggestions before there was a choice do not matter.
     said.retain(|(view, _)| view.pending.cancel && view.pending.timed);
     (log.iter().position(|what| *what == "timed").unwrap(), said)
 }
 
 #[test]
-fn without_a_reason_cancels_go_first_as_many_as_may() {
+fn without_preference_cancels_run_up_to_the_streak_limit() {
     let (passed, said) = passed_by(CALM, false);
     assert_eq!(passed, 16);
     assert!(said.iter().all(|(_, said)| *said == Suggestion::NoPreference));
@@ -109,16 +109,16 @@ fn without_a_reason_cancels_go_first_as_many_as_may() {
 }
 
 #[test]
-fn a_near_deadline_goes_before_cancels() {
+fn a_near_deadline_precedes_cancels() {
     let (passed, said) = passed_by(Adaptive { near: 2 * HOUR, ..CALM }, false);
     assert_eq!((passed, said[0].1), (0, Suggestion::MeetDeadlines));
-    // It is far away as long as nobody says what near is.
+    // Without a setting for `near`, the deadline is not near.
     assert!(passed_by(Adaptive::default(), false).0 > 0);
 }
 
 #[test]
 fn many_closing_regions_are_drained() {
-    // That many are too many until 24 of the 40 have closed.
+    // The limit is exceeded until 24 of the 40 have closed.
     let (passed, said) = passed_by(Adaptive { closing: 16, ..CALM }, false);
     assert_eq!((passed, said[0].1), (24, Suggestion::DrainRegions));
     let (passed, said) = passed_by(Adaptive { crowd: 16, ..CALM }, false);
@@ -134,16 +134,16 @@ fn obligations_of_closing_regions_are_drained() {
 }
 
 #[test]
-fn the_default_one_drains_when_many_regions_close() {
+fn the_default_governor_drains_many_closing_regions() {
     let (passed, said) = passed_by(Adaptive::default(), false);
     assert_eq!((passed, said[0].1), (24, Suggestion::DrainRegions));
     let (passed, said) = passed_by(Adaptive::default(), true);
     assert_eq!((passed, said[0].1), (24, Suggestion::DrainObligations));
 }
 
-/// The default one alone is spared where its answer would change nothing.
+/// Only the default governor is not called if its suggestion would change nothing.
 #[test]
-fn a_governor_of_ones_own_is_asked_before_every_dispatch() {
+fn a_user_defined_governor_is_called_before_every_dispatch() {
     let spy = Spy(Adaptive::default(), Arc::default());
     let runtime = Runtime::builder().workers(2).governor(spy.clone()).build().unwrap();
     let result: Result<(), AppError> = runtime.block_on(async |cx: Cx| {
@@ -164,7 +164,7 @@ fn a_governor_of_ones_own_is_asked_before_every_dispatch() {
     assert!(asked > 200, "{asked}");
 }
 
-/// Says nothing, in its way.
+/// A governor that panics.
 struct Panics(Arc<AtomicUsize>);
 
 impl Governor for Panics {
@@ -175,7 +175,7 @@ impl Governor for Panics {
 }
 
 #[test]
-fn a_governor_that_panics_has_no_preference() {
+fn a_governor_that_panics_counts_as_no_preference() {
     for workers in [1, 2] {
         let asked = Arc::<AtomicUsize>::default();
         let governor = Panics(asked.clone());

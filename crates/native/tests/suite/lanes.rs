@@ -1,4 +1,4 @@
-//! Who goes first on one worker.
+//! The order of dispatches on one worker.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use common::AppError;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Runs a program on one worker: what it logs.
+/// Runs a program on one worker; returns its log.
 fn logged(program: impl AsyncFnOnce(&Cx, &Scope<AppError>, &Log)) -> Vec<String> {
     let log = Log::default();
     let runtime = Runtime::builder().current_thread().build().unwrap();
@@ -26,7 +26,7 @@ fn logged(program: impl AsyncFnOnce(&Cx, &Scope<AppError>, &Log)) -> Vec<String>
 }
 
 #[test]
-fn ready_work_goes_by_priority_also_around_the_usual_one() {
+fn ready_work_is_ordered_by_priority_above_and_below_the_default() {
     let order = logged(async |_, s, log| {
         for priority in [10, 128, 200, 127, 128, 129, 10] {
             let log = log.clone();
@@ -39,9 +39,9 @@ fn ready_work_goes_by_priority_also_around_the_usual_one() {
     assert_eq!(order, ["200", "129", "128", "128", "127", "10", "10"]);
 }
 
-/// After as many cancels as may go in a row, one ready dispatch makes room for as many again.
+/// A ready dispatch after a full cancel streak allows another streak.
 #[test]
-fn a_streak_ends_with_a_plain_dispatch() {
+fn a_cancel_streak_ends_with_a_ready_dispatch() {
     let order = logged(async |cx, s, log| {
         let leaves = |name: &'static str| {
             let log = log.clone();
@@ -55,7 +55,7 @@ fn a_streak_ends_with_a_plain_dispatch() {
         let second = leaves("cancel");
         cx.yield_now().await;
         assert!(first.iter().all(|task| task.cancel("first")));
-        cx.yield_now().await; // back here by a plain dispatch
+        cx.yield_now().await; // resumed by a ready dispatch
         let log = log.clone();
         s.spawn(async move |_: Cx| {
             log.lock().unwrap().push("ready".into());
@@ -66,7 +66,7 @@ fn a_streak_ends_with_a_plain_dispatch() {
     assert_eq!(order[16..], ["cancel", "ready"]);
 }
 
-/// In which order ten tasks go that one made ready.
+/// Returns the order in which ten tasks run that one task made ready.
 fn order(seed: Option<u64>) -> Vec<u32> {
     let builder = Runtime::builder().current_thread();
     let builder = match seed {
@@ -93,7 +93,7 @@ fn order(seed: Option<u64>) -> Vec<u32> {
 }
 
 #[test]
-fn equals_go_in_order_or_as_the_seed_says() {
+fn equal_tasks_run_in_fifo_order_or_by_the_seed() {
     let in_order: Vec<u32> = (0..10).collect();
     assert_eq!(order(None), in_order);
     let drawn: Vec<_> = (0..4).map(|seed| order(Some(seed))).collect();
@@ -105,7 +105,7 @@ fn equals_go_in_order_or_as_the_seed_says() {
     }
 }
 
-/// Tasks that become runnable against the order of their ids: in which order they run.
+/// Returns the order in which tasks run that were woken in the reverse order of their ids.
 fn order_of_wakes(builder: Builder) -> Vec<usize> {
     let runtime = builder.workers(1).build().unwrap();
     let log = Arc::new(Mutex::new(Vec::new()));

@@ -5,7 +5,7 @@ use asx_kernel::status::{Coded as _, Status};
 use asx_native::Runtime;
 use asx_runtime::{CancelError, Cancelled, Cx, Limits, Policy, Scope, Task};
 
-/// Tasks that wait for their cancel.
+/// Spawns tasks that wait for their cancel.
 fn waiting(s: &Scope<Cancelled>, count: usize) -> Vec<Task<(), Cancelled>> {
     let wait = |_| s.spawn(async |cx: Cx| Err(cx.cancelled().await));
     (0..count).map(wait).collect()
@@ -16,7 +16,7 @@ fn cancel_queue(limit: usize, workers: usize) -> Runtime {
     Runtime::builder().workers(workers).limits(limits).journal(10_000).build().unwrap()
 }
 
-/// How many refusals are in the journal.
+/// Returns the number of refusals in the journal.
 fn refusals(runtime: &Runtime) -> usize {
     let recorded = runtime.journal().unwrap();
     let refused = EventKind::ResourceExhausted { what: "cancel_queue" };
@@ -37,14 +37,14 @@ fn cancel_by_handle_beyond_the_limit_is_refused_and_changes_nothing() {
             assert_eq!(refused.status(), Status::ResourceExhausted);
             assert!(refused.to_string().contains("cancel_queue"), "{refused}");
             assert!(!tasks[3].cancel("four"));
-            // One that is in the queue needs no place, and one that was refused is as before.
+            // A queued task takes no second place, and a refused one is unchanged.
             assert_eq!(tasks[0].try_cancel("again"), Ok(false));
             for _ in 0..10 {
                 cx.yield_now().await;
             }
             let ended: Vec<_> = tasks.iter().map(Task::is_finished).collect();
             assert_eq!(ended, [true, true, false, false]);
-            // There is room again, and a task that has ended needs none.
+            // There is room again, and a completed task takes no place.
             assert_eq!(tasks[0].try_cancel("over"), Ok(false));
             assert_eq!(tasks[2].try_cancel("now"), Ok(true));
             s.cancel("the end");
@@ -62,7 +62,7 @@ fn cancel_of_a_scope_is_not_limited() {
         runtime.block_on(async |cx: Cx| {
             let scope = cx.scope_with(Policy::CollectAll).run(async |s: Scope<Cancelled>| {
                 let tasks = waiting(&s, 20);
-                // With more workers it may be polled just then, and need no place.
+                // With more workers the task may be inside a poll, and take no place.
                 if workers == 1 {
                     assert_eq!(tasks[0].try_cancel("refused"), Err(CancelError::LimitReached));
                 }

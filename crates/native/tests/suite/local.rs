@@ -1,4 +1,4 @@
-//! Values that tasks inherit, from the outside.
+//! Task-local values, through the public interface.
 
 use crate::common;
 
@@ -38,7 +38,7 @@ fn a_value_is_seen_inside_and_not_after() {
 }
 
 #[test]
-fn keys_of_one_type_are_distinct_and_an_arc_is_taken_as_it_is() {
+fn keys_of_one_type_are_distinct_and_an_arc_is_kept() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let one = Arc::new(1);
@@ -52,7 +52,7 @@ fn keys_of_one_type_are_distinct_and_an_arc_is_taken_as_it_is() {
     });
 }
 
-/// A tree of tasks, each level of which adds one to the depth.
+/// Runs a tree of tasks, each level of which adds one to the depth.
 fn grow(cx: Cx, left: u32, leaves: Arc<AtomicUsize>) -> Growing {
     Box::pin(async move {
         if left == 0 {
@@ -119,7 +119,7 @@ fn only_scopes_opened_inside_inherit() {
 }
 
 #[test]
-fn finalizers_jobs_and_local_tasks_inherit_too() {
+fn finalizers_jobs_and_local_tasks_inherit_values() {
     on_each(|rt| {
         let count = Arc::new(AtomicUsize::new(0));
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
@@ -145,7 +145,7 @@ fn finalizers_jobs_and_local_tasks_inherit_too() {
 }
 
 #[test]
-fn a_value_hides_no_cancel() {
+fn a_value_does_not_hide_a_cancel() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.timeout(Duration::from_millis(1), async |cx| {
@@ -162,7 +162,7 @@ fn a_value_hides_no_cancel() {
 }
 
 #[test]
-fn values_live_as_long_as_who_inherits_them() {
+fn values_live_as_long_as_the_tasks_that_inherit_them() {
     on_each(|rt| {
         let value = Arc::new(5);
         let weak = Arc::downgrade(&value);
@@ -190,7 +190,7 @@ fn values_live_as_long_as_who_inherits_them() {
 
 type Seen = Arc<Mutex<Vec<Option<String>>>>;
 
-/// Notes who it sees when it is dropped.
+/// Records the value of `USER` when it is dropped.
 struct Sees(Cx, Seen);
 
 impl Drop for Sees {
@@ -208,10 +208,10 @@ async fn waits_inside(cx: Cx, seen: Seen) {
     cx.with_local(&USER, String::from("ann"), body).await;
 }
 
-/// A value is there in destructors: of a future dropped half-way, of a task that is ended by force,
-/// and of what a panic leaves behind.
+/// A value is set in destructors: of a future that is dropped before it completes, of an aborted
+/// task, and of the remains of a panic.
 #[test]
-fn a_value_is_seen_in_the_destructors_of_what_is_dropped_half_way() {
+fn a_value_is_seen_in_destructors_of_incomplete_futures() {
     on_each(|rt| {
         let seen = Seen::default();
         rt.block_on(async |cx: Cx| {
@@ -226,12 +226,12 @@ fn a_value_is_seen_in_the_destructors_of_what_is_dropped_half_way() {
                 let told = seen.clone();
                 let settings = cx.scope_with(Policy::CollectAll);
                 let ended = settings.run(async |s: Scope<AppError>| {
-                    // No async block, which would drop its parts while it unwinds.
+                    // Not an async block, which would drop its parts while it unwinds.
                     let task = s.spawn(move |cx: Cx| {
                         let mut body = Box::pin(waits_inside(cx.clone(), told));
                         poll_fn(move |context| -> Poll<Result<(), AppError>> {
                             assert!(body.as_mut().poll(context).is_pending());
-                            assert!(!panics, "the rest of the body is dropped");
+                            assert!(!panics, "a panic drops the rest of the body");
                             cx.is_cancelled();
                             Poll::Pending
                         })

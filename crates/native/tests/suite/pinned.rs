@@ -1,4 +1,4 @@
-//! Tasks that stay on one thread, from the outside.
+//! Tasks that stay on one thread, through the public interface.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 use asx_runtime::{Cx, Scope, SpawnError, TaskError};
 use common::{AppError, on_each};
 
-/// Counts polls, drops and those of them that were on another thread than its making.
+/// Counts polls, drops, and those of them on another thread than that of its creation.
 #[derive(Clone, Default)]
 struct Watch {
     polls: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Watch {
         [&self.drops, &self.strays].map(|count| count.load(Ordering::SeqCst))
     }
 
-    /// Around a future: tells where that is polled and dropped.
+    /// Wraps a future to count its polls and its drop.
     fn over<F: Future>(&self, future: F) -> Watched<F> {
         let place =
             Place { watch: self.clone(), home: thread::current().id(), not_send: Rc::default() };
@@ -93,7 +93,7 @@ where
 }
 
 #[test]
-fn a_local_task_runs_where_it_was_made() {
+fn a_local_task_runs_on_its_thread() {
     on_each(|rt| {
         let watch = Watch::default();
         let inner = watch.clone();
@@ -105,7 +105,7 @@ fn a_local_task_runs_where_it_was_made() {
                     for _ in 0..5 {
                         shared.set(shared.get() + 1);
                         cx.yield_now().await;
-                        // Woken by whoever fires the timers.
+                        // Woken by the worker that fires the timers.
                         cx.sleep(Duration::from_micros(100)).await?;
                     }
                     if n % 2 == 0 {
@@ -124,7 +124,7 @@ fn a_local_task_runs_where_it_was_made() {
 }
 
 #[test]
-fn a_local_task_with_priority_or_deadline_stays_too() {
+fn a_local_task_with_priority_or_deadline_stays_on_its_thread() {
     on_each(|rt| {
         let watch = Watch::default();
         let inner = watch.clone();
@@ -150,13 +150,13 @@ fn a_local_task_with_priority_or_deadline_stays_too() {
 }
 
 #[test]
-fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
+fn a_cancelled_local_task_cleans_up_and_is_dropped_on_its_thread() {
     on_each(|rt| {
         let watch = Watch::default();
         let inner = watch.clone();
         in_many_tasks(rt, move |n, s| {
             let watch = inner.clone();
-            // Some are cancelled by a deadline, which whoever fires the timers delivers.
+            // Some are cancelled by a deadline, delivered by the worker that fires the timers.
             let task = s.task("local").within(match n % 2 {
                 0 => Duration::from_micros(300),
                 _ => Duration::from_secs(3600),
@@ -169,7 +169,7 @@ fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
                 })
             });
             if n % 2 == 1 {
-                // Some by another thread.
+                // Some are cancelled by another thread.
                 s.spawn_blocking(move || Ok(task.cancel("done with")));
             }
         })
@@ -179,7 +179,7 @@ fn a_cancelled_local_task_cleans_up_and_is_dropped_at_home() {
 }
 
 #[test]
-fn a_local_task_that_is_ended_by_force_is_dropped_at_home() {
+fn an_aborted_local_task_is_dropped_on_its_thread() {
     on_each(|rt| {
         let watch = Watch::default();
         let inner = watch.clone();
@@ -191,7 +191,7 @@ fn a_local_task_that_is_ended_by_force_is_dropped_at_home() {
                         cx.cancelled().await;
                     }
                     loop {
-                        // Spends its allowance, or never looks.
+                        // Uses up its cleanup polls, or never observes its cancel.
                         if n % 2 == 0 { cx.yield_now().await } else { std::future::pending().await }
                     }
                 })
@@ -209,7 +209,7 @@ fn a_local_task_that_is_ended_by_force_is_dropped_at_home() {
 }
 
 #[test]
-fn panics_and_handles_that_go_elsewhere_move_no_future() {
+fn panics_and_handles_on_other_threads_do_not_move_a_future() {
     on_each(|rt| {
         let watch = Watch::default();
         let inner = watch.clone();
@@ -227,7 +227,7 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
                                     Ok(n)
                                 })
                             });
-                            // Awaited or dropped on whatever worker this one runs on.
+                            // Awaited or dropped on the worker that runs this task.
                             own.spawn(async move |_cx: Cx| {
                                 match task.await {
                                     Ok(value) => assert_eq!(value, n),
@@ -248,7 +248,7 @@ fn panics_and_handles_that_go_elsewhere_move_no_future() {
 }
 
 #[test]
-fn outside_a_worker_nothing_starts() {
+fn a_local_task_is_refused_outside_a_worker() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let result: Result<(), AppError> = cx
@@ -273,7 +273,7 @@ fn outside_a_worker_nothing_starts() {
 }
 
 #[test]
-fn a_closing_scope_drops_a_local_future_at_home() {
+fn a_closing_scope_drops_a_local_future_on_its_thread() {
     on_each(|rt| {
         let watch = Watch::default();
         rt.block_on(async |cx: Cx| {
@@ -292,11 +292,12 @@ fn a_closing_scope_drops_a_local_future_at_home() {
     });
 }
 
-/// A worker whose choice between lanes is lost to another worker still runs what is pinned to it:
-/// the program's own body above all. Each round cancels tasks from outside and from the body, so
-/// that cancel entries are taken by both workers while the body waits in the pinned queue.
+/// A worker that decides for an entry of another lane, and loses it to another worker, still runs
+/// its pinned work, above all the body of the program. Each round cancels tasks from outside and
+/// from the body, so that both workers take cancel entries while the body waits in the pinned
+/// queue.
 #[test]
-fn cancels_that_another_worker_takes_do_not_park_a_worker_with_pinned_work() {
+fn a_worker_with_pinned_work_does_not_park_when_it_loses_a_cancel_entry() {
     common::ends(|| {
         for workers in [2, 2, 4] {
             let runtime = asx_native::Runtime::builder().workers(workers).build().unwrap();
@@ -331,14 +332,14 @@ fn cancels_that_another_worker_takes_do_not_park_a_worker_with_pinned_work() {
     });
 }
 
-/// A worker that does not exist: the task is refused before its scope knows of it.
+/// A pin to a worker that does not exist: the task is refused before its scope knows of it.
 #[test]
 fn a_pin_to_a_worker_that_does_not_exist_is_refused() {
     common::ends(|| {
         on_each(|runtime| {
             let result = runtime.block_on(async |cx: Cx| {
                 cx.scope(async |s: Scope<AppError>| {
-                    // Number 4 may be this very thread.
+                    // Number 4 may be this thread.
                     for worker in [5, 300, 60_000] {
                         let lost = s.task("lost").pinned_to(worker).spawn(async |_cx: Cx| Ok(1));
                         assert!(matches!(lost.await, Err(TaskError::Cancelled(_))));

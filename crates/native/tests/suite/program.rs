@@ -1,4 +1,4 @@
-//! The thread in `block_on`: no other task of the program can hold it up.
+//! The body of a program in `block_on` is not delayed by other tasks.
 
 use crate::common;
 
@@ -9,12 +9,12 @@ use asx_native::Runtime;
 use asx_runtime::{Cx, Scope};
 use common::AppError;
 
-/// Far longer than any of this takes.
+/// A limit that none of these tests reaches.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Tasks block so many of two workers until the body of the program lets them go. Whatever wakes
-/// the body, that comes.
-fn body_goes_on(tasks: usize, rounds: usize, wait: impl AsyncFn(&Cx, &Scope<AppError>)) {
+/// Blocks `tasks` of two workers until the body of the program releases them. The body must wake
+/// from `wait`.
+fn body_is_released(tasks: usize, rounds: usize, wait: impl AsyncFn(&Cx, &Scope<AppError>)) {
     for _ in 0..rounds {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let all_blocked = runtime.block_on(async |cx: Cx| {
@@ -35,21 +35,21 @@ fn body_goes_on(tasks: usize, rounds: usize, wait: impl AsyncFn(&Cx, &Scope<AppE
             })
             .await
         });
-        assert_eq!(all_blocked, Ok(vec![true; tasks]), "a task waited for the body in vain");
+        assert_eq!(all_blocked, Ok(vec![true; tasks]), "the body did not release a task");
     }
 }
 
 #[test]
-fn a_task_that_blocks_its_thread_does_not_hold_up_a_sleep_of_the_body() {
-    body_goes_on(1, 50, async |cx, _| {
+fn a_blocking_task_does_not_delay_a_sleep_of_the_body() {
+    body_is_released(1, 50, async |cx, _| {
         cx.sleep(Duration::from_millis(1)).await.unwrap();
         cx.yield_now().await;
     });
 }
 
 #[test]
-fn tasks_that_block_all_workers_do_not_hold_up_a_sleep_of_the_body() {
-    body_goes_on(2, 5, async |cx, _| {
+fn tasks_that_block_all_workers_do_not_delay_a_sleep_of_the_body() {
+    body_is_released(2, 5, async |cx, _| {
         for _ in 0..2 {
             cx.sleep(Duration::from_millis(30)).await.unwrap();
         }
@@ -57,8 +57,8 @@ fn tasks_that_block_all_workers_do_not_hold_up_a_sleep_of_the_body() {
 }
 
 #[test]
-fn a_task_that_blocks_its_thread_does_not_hold_up_a_join_in_the_body() {
-    body_goes_on(1, 50, async |_, s| {
+fn a_blocking_task_does_not_delay_a_join_in_the_body() {
+    body_is_released(1, 50, async |_, s| {
         for _ in 0..20 {
             let task = s.spawn(async |cx: Cx| {
                 cx.yield_now().await;
@@ -70,7 +70,7 @@ fn a_task_that_blocks_its_thread_does_not_hold_up_a_join_in_the_body() {
 }
 
 #[test]
-fn a_body_that_blocks_its_thread_does_not_hold_up_the_tasks() {
+fn a_blocking_body_does_not_delay_the_tasks() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let (tell, told) = mpsc::channel();
     let told = runtime.block_on(async |cx: Cx| {

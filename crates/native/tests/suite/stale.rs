@@ -1,4 +1,4 @@
-//! What dumps say of a wait that the last poll of its task did not look at.
+//! How dumps show a wait that the last poll of its task did not poll.
 
 use std::future::{Future, pending, poll_fn};
 use std::mem::{self, ManuallyDrop};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use asx_native::{Handle, Runtime};
 use asx_runtime::{Activity, Cancelled, Cx, Policy, Scope, TaskInfo, channel, join_all};
 
-/// Longer than any test.
+/// A time that no test reaches.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 type Body = for<'a> fn(&'a Cx) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -20,13 +20,13 @@ fn poll_once<F: Future>(future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
-/// Waits for what never comes, and is no operation of asx.
+/// Waits forever, outside asx.
 async fn outside() {
     pending().await
 }
 
 const STALE: [(&str, Body); 6] = [
-    ("a wait that is over", |cx| {
+    ("a wait that has ended", |cx| {
         Box::pin(async move {
             cx.sleep(Duration::from_millis(1)).await.unwrap();
             outside().await
@@ -54,7 +54,7 @@ const STALE: [(&str, Body); 6] = [
             kept.await.unwrap();
         })
     }),
-    ("a wait that was forgotten", |cx| {
+    ("a wait that was leaked", |cx| {
         Box::pin(async move {
             let mut sleep = Box::pin(cx.sleep(LONG));
             poll_fn(|context| poll_once(sleep.as_mut(), context)).await;
@@ -100,7 +100,7 @@ const LIVE: [(&str, Body); 3] = [
     }),
 ];
 
-/// The task as a dump shows it when it waits.
+/// Waits until the task waits; returns its description in a dump.
 fn shown(handle: &Handle, name: &str) -> TaskInfo {
     loop {
         let dump = handle.dump();
@@ -113,7 +113,7 @@ fn shown(handle: &Handle, name: &str) -> TaskInfo {
     }
 }
 
-/// How the dump tells of a task with this body, once it waits for good.
+/// Checks whether a dump shows the wait of a task with this body as stale.
 fn told(name: &'static str, body: Body, stale: bool) {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let handle = runtime.handle();
@@ -125,8 +125,8 @@ fn told(name: &'static str, body: Body, stale: bool) {
                 body(&cx).await;
                 Ok(())
             });
-            lives.recv(&cx).await.expect("the task lives");
-            // It is stale, or not, for good: the last wait is waited for.
+            lives.recv(&cx).await.expect("the task is alive");
+            // Wait for the last wait of the body, which is permanent.
             while shown(&handle, name).stale != stale {
                 thread::sleep(Duration::from_millis(1));
             }
@@ -146,12 +146,12 @@ fn told(name: &'static str, body: Body, stale: bool) {
 }
 
 #[test]
-#[cfg_attr(asx_no_reuse, ignore = "forgets a sleep, which one that looks for leaks would find")]
-fn a_wait_that_nobody_looks_at_is_stale() {
+#[cfg_attr(asx_no_reuse, ignore = "leaks a sleep, which leak checkers report")]
+fn a_wait_without_polls_is_stale() {
     STALE.into_iter().for_each(|(name, body)| told(name, body, true));
 }
 
 #[test]
-fn a_wait_that_is_looked_at_is_not_stale() {
+fn a_polled_wait_is_not_stale() {
     LIVE.into_iter().for_each(|(name, body)| told(name, body, false));
 }

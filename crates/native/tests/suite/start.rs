@@ -1,4 +1,4 @@
-//! Tasks that say when they are ready, and all outcomes of several, from the outside.
+//! Tasks that report when they are ready, and outcomes of several tasks.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use asx_runtime::{Cx, NotReady, Policy, Ready, Scope, TaskError, channel};
 use common::{AppError, on_each};
 
 #[test]
-fn whoever_starts_a_task_goes_on_when_it_is_ready() {
+fn start_returns_when_the_task_is_ready() {
     on_each(|rt| {
         let result: Result<u32, AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -39,7 +39,7 @@ fn whoever_starts_a_task_goes_on_when_it_is_ready() {
 }
 
 #[test]
-fn who_drops_what_it_would_say_so_with_is_asked_to_stop() {
+fn dropping_ready_cancels_the_task() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -61,7 +61,7 @@ fn who_drops_what_it_would_say_so_with_is_asked_to_stop() {
 }
 
 #[test]
-fn what_was_said_is_heard_even_after_the_end() {
+fn a_ready_value_is_received_after_the_end_of_the_task() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -69,7 +69,7 @@ fn what_was_said_is_heard_even_after_the_end() {
                     ready.set("said");
                     Ok("done")
                 });
-                // Ended, or about to: both orders are right.
+                // It has ended or is about to: both orders are valid.
                 cx.yield_now().await;
                 let (said, task) = starting.await.unwrap();
                 assert_eq!((said, task.await.unwrap()), ("said", "done"));
@@ -82,7 +82,7 @@ fn what_was_said_is_heard_even_after_the_end() {
 }
 
 #[test]
-fn an_end_before_it_is_ready_is_an_error_with_the_outcome() {
+fn ending_before_ready_is_an_error_with_the_outcome() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.scope_with(Policy::CollectAll)
@@ -98,7 +98,7 @@ fn an_end_before_it_is_ready_is_an_error_with_the_outcome() {
                         NotReady::Ended(Err(TaskError::Err(AppError::Bad(4))))
                     ));
 
-                    // Forgotten: waited for to the end, which is not an error of its own.
+                    // The handle is dropped: the scope waits for the task, whose end is no error.
                     let starting = s.start(async |cx: Cx, ready: Ready<()>| {
                         drop(ready);
                         cx.yield_now().await;
@@ -119,7 +119,7 @@ fn an_end_before_it_is_ready_is_an_error_with_the_outcome() {
 }
 
 #[test]
-fn a_failure_before_it_is_ready_is_heard_where_it_was_started() {
+fn a_failure_before_ready_is_returned_by_start() {
     on_each(|rt| {
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -139,7 +139,7 @@ fn a_failure_before_it_is_ready_is_heard_where_it_was_started() {
 }
 
 #[test]
-fn in_a_closing_scope_nothing_is_ready() {
+fn start_fails_in_a_closing_scope() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let _: Result<(), TaskError<AppError>> = cx
@@ -158,7 +158,7 @@ fn in_a_closing_scope_nothing_is_ready() {
     });
 }
 
-/// Starts a task in `s` that is never ready, and tells why it was cancelled.
+/// Starts a task in `s` that is never ready; returns the reason why it was cancelled.
 fn never_ready(
     s: &Scope<AppError>,
     kinds: std::sync::mpsc::Sender<Kind>,
@@ -172,7 +172,7 @@ fn never_ready(
 }
 
 #[test]
-fn a_cancel_of_who_waits_cancels_what_starts() {
+fn cancelling_start_cancels_the_starting_task() {
     on_each(|rt| {
         let (kinds, kind) = std::sync::mpsc::channel();
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
@@ -185,7 +185,7 @@ fn a_cancel_of_who_waits_cancels_what_starts() {
                 cx.yield_now().await;
                 waits.cancel("done with");
                 assert!(matches!(waits.await, Err(TaskError::Cancelled(_))));
-                // Dropped half-way it is cancelled too.
+                // Dropping the wait cancels the task too.
                 drop(never_ready(&s, kinds));
                 Ok(())
             })
@@ -197,7 +197,7 @@ fn a_cancel_of_who_waits_cancels_what_starts() {
 }
 
 #[test]
-fn where_all_is_collected_a_failure_cancels_nothing() {
+fn with_collect_all_a_failure_cancels_no_sibling() {
     on_each(|rt| {
         let seen = Arc::new(AtomicBool::new(false));
         let result = rt.block_on(async |cx: Cx| {
@@ -236,7 +236,7 @@ fn where_all_is_collected_a_failure_cancels_nothing() {
 }
 
 #[test]
-fn a_cancel_of_who_collects_is_not_mistaken_for_an_outcome() {
+fn a_cancel_during_outcomes_is_not_an_outcome() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.scope_with(Policy::CollectAll)
@@ -254,9 +254,9 @@ fn a_cancel_of_who_collects_is_not_mistaken_for_an_outcome() {
     });
 }
 
-/// A bound of no operation at all would let nothing happen.
+/// With a budget of no operation at all, nothing would happen.
 #[test]
-fn a_poll_may_do_one_operation_at_least() {
+fn a_poll_may_complete_at_least_one_operation() {
     let rt = Runtime::builder().workers(1).operations_per_poll(Some(0)).build().unwrap();
     let got = rt.block_on(async |cx: Cx| {
         let (tx, mut rx) = channel::bounded(1);

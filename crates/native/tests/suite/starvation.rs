@@ -1,7 +1,7 @@
-//! Nothing that is runnable waits for ever, whatever else yields without end.
+//! No runnable task waits forever, whatever else always yields.
 //!
-//! Each test ends because of what it shows: the tasks that always yield stop when the others have
-//! had their turns. How often they went meanwhile is counted, not timed.
+//! The tasks that always yield stop when the others have had their turns, which ends each test. The
+//! number of their polls meanwhile is counted, not timed.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use asx_native::Runtime;
 use asx_runtime::{Cx, Scope, TaskBuilder};
 use common::AppError;
 
-/// How a task that always yields goes before others.
+/// Why a task that always yields precedes others.
 #[derive(Clone, Copy, Debug)]
 enum Special {
     Timed,
@@ -36,7 +36,7 @@ impl Special {
     }
 }
 
-/// Spawns a task that yields until `stop`, counted.
+/// Spawns a task that yields until `stop`; returns the count of its polls.
 fn yields(task: TaskBuilder<'_, AppError>, stop: &Arc<AtomicBool>) -> Arc<AtomicU64> {
     let polls = Arc::new(AtomicU64::new(0));
     let (stop, counted) = (stop.clone(), polls.clone());
@@ -56,7 +56,7 @@ fn runtime(workers: usize, journal: bool) -> Runtime {
 }
 
 #[test]
-fn one_task_of_a_better_lane_or_priority_leaves_the_others_their_turns() {
+fn a_task_of_a_higher_lane_or_priority_does_not_starve_others() {
     const TURNS: u64 = 50;
     common::ends(|| {
         for (special, journal) in [Special::Timed, Special::Priority, Special::Both]
@@ -68,7 +68,7 @@ fn one_task_of_a_better_lane_or_priority_leaves_the_others_their_turns() {
             let result = rt.block_on(async |cx: Cx| {
                 cx.scope(async |s: Scope<AppError>| {
                     let polls = yields(special.of(s.task("special")), &stop);
-                    // Plain, and of a priority that is lower still.
+                    // At the default priority, and at a lower one.
                     for priority in [128, 3] {
                         let task = s.task("other").priority(priority);
                         let other = task.spawn(async move |cx: Cx| {
@@ -86,7 +86,7 @@ fn one_task_of_a_better_lane_or_priority_leaves_the_others_their_turns() {
                 .await
             });
             assert_eq!(result, Ok(()));
-            // Between two turns of the others, of which the body's are some.
+            // Between two turns of the others, some of which are the body's.
             let most = (2 * TURNS + 20) * u64::from(Bypass::LIMIT + 1);
             let went = went.load(SeqCst);
             assert!(went <= most, "{special:?}: {went} of {most}");
@@ -121,10 +121,10 @@ fn timers_fire_beside_tasks_that_always_yield() {
     });
 }
 
-/// Two tasks that have a thread wake the other one in each of their polls, so that there is always
-/// an entry in the global queue, beside one that only yields.
+/// Two tasks, each of which has a thread wake the other in each poll, so that there is always an
+/// entry in the global queue, beside one that only yields.
 #[test]
-fn work_woken_from_outside_leaves_own_work_its_turns() {
+fn global_work_does_not_starve_local_work() {
     const TURNS: u64 = 50;
     // Between two turns of the other task, and of the body.
     const MOST: u64 = (TURNS + 20) * (Bypass::LIMIT as u64 + 1);
@@ -156,7 +156,7 @@ fn work_woken_from_outside_leaves_own_work_its_turns() {
                                 wake.send((other, woken)).unwrap();
                                 is_woken.recv().unwrap();
                             }
-                            // Without a bound nobody else would end this.
+                            // Without a limit, starvation would never end this.
                             let over = polls.fetch_add(1, SeqCst) > 2 * MOST;
                             if over || stop.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
                         })

@@ -1,4 +1,4 @@
-//! Tasks that are started again, from the outside.
+//! Tasks that are restarted, through the public interface.
 
 use crate::common;
 
@@ -13,19 +13,19 @@ use common::{AppError, on_each};
 const EVER: Duration = Duration::MAX;
 
 #[test]
-fn a_failed_task_is_started_again_until_it_ends_well() {
+fn a_failed_task_is_restarted_until_it_succeeds() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
+        let attempts = Arc::new(AtomicU32::new(0));
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                let lives = lives.clone();
+                let attempts = attempts.clone();
                 let task = s.supervise("worker", Restart::times(5, EVER), move || {
-                    let lives = lives.clone();
+                    let attempts = attempts.clone();
                     async move |cx: Cx| {
                         cx.yield_now().await;
-                        match lives.fetch_add(1, Ordering::Relaxed) {
+                        match attempts.fetch_add(1, Ordering::Relaxed) {
                             0 | 1 => Err(AppError::Bad(1)),
-                            2 => panic!("the third life"),
+                            2 => panic!("the third attempt"),
                             _ => Ok(()),
                         }
                     }
@@ -35,52 +35,56 @@ fn a_failed_task_is_started_again_until_it_ends_well() {
             })
             .await
         });
-        assert_eq!((result, lives.load(Ordering::Relaxed)), (Ok(()), 4));
+        assert_eq!((result, attempts.load(Ordering::Relaxed)), (Ok(()), 4));
     });
 }
 
 #[test]
-fn a_failure_too_many_fails_the_scope_with_the_last_cause() {
+fn one_failure_too_many_fails_the_scope_with_the_last_cause() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
+        let attempts = Arc::new(AtomicU32::new(0));
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                let lives = lives.clone();
+                let attempts = attempts.clone();
                 drop(s.supervise("worker", Restart::times(3, EVER), move || {
-                    let lives = lives.clone();
-                    async move |_cx: Cx| Err(AppError::Bad(lives.fetch_add(1, Ordering::Relaxed)))
+                    let attempts = attempts.clone();
+                    async move |_cx: Cx| {
+                        Err(AppError::Bad(attempts.fetch_add(1, Ordering::Relaxed)))
+                    }
                 }));
                 cx.cancelled().await;
                 Ok(())
             })
             .await
         });
-        assert_eq!((result, lives.load(Ordering::Relaxed)), (Err(AppError::Bad(3)), 4));
+        assert_eq!((result, attempts.load(Ordering::Relaxed)), (Err(AppError::Bad(3)), 4));
     });
 }
 
 #[test]
-fn a_panic_too_many_is_the_scopes_panic() {
+fn one_panic_too_many_is_the_panic_of_the_scope() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.try_scope(async |s: Scope<AppError>| {
-                let mut lives = 0;
+                let mut attempts = 0;
                 drop(s.supervise("worker", Restart::times(2, EVER), move || {
-                    lives += 1;
-                    // The third is not even made.
-                    assert!(lives < 3, "life {lives}");
-                    async move |_cx: Cx| panic!("life {lives}")
+                    attempts += 1;
+                    // The third is not even created.
+                    assert!(attempts < 3, "attempt {attempts}");
+                    async move |_cx: Cx| panic!("attempt {attempts}")
                 }));
                 Ok(())
             })
             .await
         });
-        assert!(matches!(&result, Err(TaskError::Panicked(panic)) if panic.message() == "life 3"));
+        assert!(
+            matches!(&result, Err(TaskError::Panicked(panic)) if panic.message() == "attempt 3")
+        );
     });
 }
 
 #[test]
-fn where_all_is_collected_the_handle_tells_the_last_cause() {
+fn with_collect_all_the_handle_returns_the_last_cause() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             cx.scope_with(Policy::CollectAll)
@@ -99,10 +103,10 @@ fn where_all_is_collected_the_handle_tells_the_last_cause() {
 #[test]
 fn a_cancel_ends_the_task_and_the_restarts() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
+        let attempts = Arc::new(AtomicU32::new(0));
         let kind = rt.block_on(async |cx: Cx| {
             cx.try_scope(async |s: Scope<AppError>| {
-                let own = lives.clone();
+                let own = attempts.clone();
                 let task = s.supervise("worker", Restart::times(u32::MAX, EVER), move || {
                     own.fetch_add(1, Ordering::Relaxed);
                     async move |cx: Cx| {
@@ -110,7 +114,7 @@ fn a_cancel_ends_the_task_and_the_restarts() {
                         Err(AppError::Bad(1))
                     }
                 });
-                while lives.load(Ordering::Relaxed) == 0 {
+                while attempts.load(Ordering::Relaxed) == 0 {
                     cx.yield_now().await;
                 }
                 task.cancel("done with");
@@ -121,18 +125,18 @@ fn a_cancel_ends_the_task_and_the_restarts() {
             })
             .await
         });
-        assert_eq!((kind.unwrap(), lives.load(Ordering::Relaxed)), (Kind::User, 1));
+        assert_eq!((kind.unwrap(), attempts.load(Ordering::Relaxed)), (Kind::User, 1));
     });
 }
 
 #[test]
 fn a_cancel_ends_the_wait_before_a_restart() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
+        let attempts = Arc::new(AtomicU32::new(0));
         let handle = rt.handle();
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                let (own, hour) = (lives.clone(), Duration::from_secs(3600));
+                let (own, hour) = (attempts.clone(), Duration::from_secs(3600));
                 let restart = Restart::times(3, EVER).backoff(hour, hour);
                 drop(s.supervise("worker", restart, move || {
                     own.fetch_add(1, Ordering::Relaxed);
@@ -149,20 +153,20 @@ fn a_cancel_ends_the_wait_before_a_restart() {
             })
             .await
         });
-        assert_eq!((result, lives.load(Ordering::Relaxed)), (Ok(()), 1));
+        assert_eq!((result, attempts.load(Ordering::Relaxed)), (Ok(()), 1));
     });
 }
 
 #[test]
-fn a_life_has_ended_with_all_it_started_before_the_next_begins() {
+fn an_attempt_and_its_children_end_before_the_next_begins() {
     on_each(|rt| {
         let log = Arc::new(Mutex::new(Vec::new()));
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                let (log, mut life) = (log.clone(), 0);
+                let (log, mut attempt) = (log.clone(), 0);
                 drop(s.supervise("worker", Restart::times(2, EVER), move || {
-                    life += 1;
-                    let (log, own) = (log.clone(), life);
+                    attempt += 1;
+                    let (log, own) = (log.clone(), attempt);
                     async move |cx: Cx| {
                         log.lock().unwrap().push((own, "begin"));
                         let late = log.clone();
@@ -174,38 +178,40 @@ fn a_life_has_ended_with_all_it_started_before_the_next_begins() {
             })
             .await
         });
-        let lives = (1..=3).flat_map(|life| [(life, "begin"), (life, "job")]);
+        let attempts = (1..=3).flat_map(|attempt| [(attempt, "begin"), (attempt, "job")]);
         assert_eq!(result, Ok(()));
-        assert_eq!(*log.lock().unwrap(), Vec::from_iter(lives));
+        assert_eq!(*log.lock().unwrap(), Vec::from_iter(attempts));
     });
 }
 
 #[test]
-fn the_limit_counts_only_restarts_of_one_span() {
+fn the_limit_counts_restarts_within_one_span() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
-        // No span holds two restarts: each begins after the former's has passed.
+        let attempts = Arc::new(AtomicU32::new(0));
+        // No span contains two restarts: each begins after that of the previous one has passed.
         let restart = Restart::times(1, Duration::from_micros(10))
             .backoff(Duration::from_micros(50), Duration::from_micros(50));
         let result: Result<(), AppError> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
-                let lives = lives.clone();
+                let attempts = attempts.clone();
                 drop(s.supervise("worker", restart, move || {
-                    let life = lives.fetch_add(1, Ordering::Relaxed);
-                    async move |_cx: Cx| if life < 9 { Err(AppError::Bad(life)) } else { Ok(()) }
+                    let attempt = attempts.fetch_add(1, Ordering::Relaxed);
+                    async move |_cx: Cx| {
+                        if attempt < 9 { Err(AppError::Bad(attempt)) } else { Ok(()) }
+                    }
                 }));
                 Ok(())
             })
             .await
         });
-        assert_eq!((result, lives.load(Ordering::Relaxed)), (Ok(()), 10));
+        assert_eq!((result, attempts.load(Ordering::Relaxed)), (Ok(()), 10));
     });
 }
 
 #[test]
-fn a_task_that_is_cancelled_by_its_budget_is_not_started_again() {
+fn a_task_cancelled_by_its_budget_is_not_restarted() {
     on_each(|rt| {
-        let lives = Arc::new(AtomicU32::new(0));
+        let attempts = Arc::new(AtomicU32::new(0));
         let kind = rt.block_on(async |cx: Cx| {
             let budget = asx_kernel::budget::Budget {
                 poll_quota: 50,
@@ -214,9 +220,9 @@ fn a_task_that_is_cancelled_by_its_budget_is_not_started_again() {
             cx.scope_with(Policy::FailFast)
                 .budget(budget)
                 .run(async |s: Scope<AppError>| {
-                    let lives = lives.clone();
+                    let attempts = attempts.clone();
                     let task = s.supervise("worker", Restart::times(3, EVER), move || {
-                        lives.fetch_add(1, Ordering::Relaxed);
+                        attempts.fetch_add(1, Ordering::Relaxed);
                         async move |cx: Cx| loop {
                             cx.checkpoint()?;
                             cx.yield_now().await;
@@ -229,6 +235,6 @@ fn a_task_that_is_cancelled_by_its_budget_is_not_started_again() {
                 })
                 .await
         });
-        assert_eq!((kind.unwrap(), lives.load(Ordering::Relaxed)), (Kind::PollQuota, 1));
+        assert_eq!((kind.unwrap(), attempts.load(Ordering::Relaxed)), (Kind::PollQuota, 1));
     });
 }

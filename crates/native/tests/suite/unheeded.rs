@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use asx_native::{BlockOnError, Builder, Runtime};
 use asx_runtime::{Cancelled, Cx, Policy, Scope};
 
-/// Runs a task that is cancelled and then yields this often before it observes that, and one that
-/// observes its cancel at once.
+/// Runs a task that is cancelled and then yields `yields` times before it observes that, and one
+/// that observes its cancel at once.
 fn runs(runtime: &Runtime, yields: u32) -> Result<(), BlockOnError> {
     runtime.try_block_on(async |cx: Cx| {
         let scope = cx.scope(async |s: Scope<Cancelled>| {
@@ -60,7 +60,7 @@ fn unheeded(runtime: &Runtime) -> u64 {
 
 // Forbidden behaviour FB-203: a long loop without a checkpoint after a cancel request.
 #[test]
-fn a_task_that_does_not_look_is_counted_once_and_goes_on() {
+fn a_task_that_ignores_its_cancel_is_counted_once_and_continues() {
     on_each(Runtime::builder().cancel_latency(Some(10)), |runtime| {
         runs(runtime, 5).unwrap();
         assert_eq!(unheeded(runtime), 0);
@@ -72,7 +72,7 @@ fn a_task_that_does_not_look_is_counted_once_and_goes_on() {
 }
 
 #[test]
-fn a_thousand_polls_are_not_too_many_unless_set() {
+fn the_default_cancel_latency_is_a_thousand_polls() {
     on_each(Runtime::builder(), |runtime| {
         runs(runtime, 900).unwrap();
         assert_eq!(unheeded(runtime), 0);
@@ -86,7 +86,7 @@ fn a_thousand_polls_are_not_too_many_unless_set() {
 }
 
 #[test]
-fn a_program_can_be_told_to_fail_on_it() {
+fn deny_unheeded_cancels_fails_the_program() {
     on_each(Runtime::builder().cancel_latency(Some(10)).deny_unheeded_cancels(), |runtime| {
         runs(runtime, 5).unwrap();
         let Err(BlockOnError::Unheeded(found)) = runs(runtime, 1000) else {
@@ -248,7 +248,7 @@ fn poll_that_took_too_long_after_a_cancel_fails_a_program_that_denies_it() {
 }
 
 #[test]
-fn poll_that_looks_at_its_cancel_may_take_any_time() {
+fn poll_that_observes_its_cancel_may_take_any_time() {
     let limit = Duration::from_millis(5);
     let runtime = Runtime::builder().workers(2).long_poll(Some(limit)).build().unwrap();
     runtime.block_on(async |cx: Cx| {
@@ -261,7 +261,7 @@ fn poll_that_looks_at_its_cancel_may_take_any_time() {
             cx.yield_now().await;
             sees.cancel("now");
             let _ = sees.await;
-            // A blocking job may take as long as it likes.
+            // A blocking job may take any time.
             let (begun, has_begun) = std::sync::mpsc::channel();
             let job = s.spawn_blocking(move || {
                 begun.send(()).unwrap();

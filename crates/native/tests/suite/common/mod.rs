@@ -1,4 +1,4 @@
-//! What tests of programs share.
+//! Helpers for tests of programs.
 #![allow(dead_code, unreachable_pub)]
 
 use asx_native::Runtime;
@@ -22,23 +22,23 @@ impl std::fmt::Display for AppError {
     }
 }
 
-/// Runs a test on runtimes of several sizes.
+/// Runs a test on runtimes with 1, 2 and 4 workers.
 pub fn on_each(test: impl Fn(&Runtime)) {
     for workers in [1, 2, 4] {
         test(&Runtime::builder().workers(workers).build().unwrap());
     }
 }
 
-/// Runs a test that must come to its end: one that stalls fails.
+/// Runs a test and fails if it does not end.
 pub fn ends(test: impl FnOnce() + Send + 'static) {
     let (done, over) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
         test();
         done.send(()).unwrap();
     });
-    // Far beyond what any of them takes.
+    // Every test takes much less.
     if over.recv_timeout(std::time::Duration::from_secs(120)).is_err() && !thread.is_finished() {
-        panic!("stalled");
+        panic!("the test does not end");
     }
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
