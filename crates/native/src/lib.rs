@@ -81,7 +81,7 @@ mod metrics;
 mod net;
 mod owner;
 pub mod parker;
-#[cfg(not(any(loom, miri)))]
+#[cfg(not(any(loom, miri, target_family = "wasm")))]
 mod poll_monitor;
 mod prim;
 mod program;

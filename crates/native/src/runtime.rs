@@ -359,7 +359,7 @@ impl Builder {
         let rules = Rules { seed, ..self.rules.clone() };
         let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(self.settings());
-        #[cfg(not(any(loom, miri)))]
+        #[cfg(not(any(loom, miri, target_family = "wasm")))]
         shared.monitor.watch(&core);
         let mut workers = queues
             .into_iter()
@@ -640,7 +640,7 @@ impl Drop for Runtime {
         shared.idle.shutdown();
         threads.drain(..).for_each(end);
         shared.blocking.close().for_each(end);
-        #[cfg(not(any(loom, miri)))]
+        #[cfg(not(any(loom, miri, target_family = "wasm")))]
         shared.monitor.close().into_iter().for_each(end);
         core.contain(|| shared.expire_if_closed());
         core.contain(|| core.abandon_timers(true));

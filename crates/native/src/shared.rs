@@ -16,7 +16,7 @@ use crate::idle::Idle;
 use crate::lanes::SharedLanes;
 use crate::metrics::Counters;
 use crate::parker::Interrupt;
-#[cfg(not(any(loom, miri)))]
+#[cfg(not(any(loom, miri, target_family = "wasm")))]
 use crate::poll_monitor::PollMonitor;
 use crate::prim::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::prim::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, fence};
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) remotes: Box<[Arc<Remote>]>,
     pub(crate) closed: AtomicBool,
     pub(crate) blocking: Arc<Pool>,
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(any(loom, miri, target_family = "wasm")))]
     pub(crate) monitor: Arc<PollMonitor>,
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) rules: Rules,
@@ -131,7 +131,7 @@ impl Shared {
             let own = remotes.iter().map(|remote| &remote.lanes);
             own.chain([&global]).for_each(SharedLanes::order_by_task);
         }
-        #[cfg(not(any(loom, miri)))]
+        #[cfg(not(any(loom, miri, target_family = "wasm")))]
         let monitor = PollMonitor::new(&blocking.name, blocking.owner.clone());
         Arc::new(Shared {
             idle,
@@ -143,7 +143,7 @@ impl Shared {
             backstops: [(); 2].map(|()| AtomicU64::new(u64::MAX)),
             clock,
             blocking,
-            #[cfg(not(any(loom, miri)))]
+            #[cfg(not(any(loom, miri, target_family = "wasm")))]
             monitor,
             reactor,
             drawn: AtomicU64::new(0),
@@ -384,7 +384,7 @@ unsafe impl Host for Shared {
     }
 
     /// None under a manual clock: the thread would find polls at times that no script set.
-    #[cfg(not(any(loom, miri)))]
+    #[cfg(not(any(loom, miri, target_family = "wasm")))]
     fn poll_monitor(&self) -> Option<&dyn asx_runtime::PollMonitor> {
         self.clock.passes().then_some(self as _)
     }
@@ -416,7 +416,7 @@ unsafe impl Host for Shared {
     }
 }
 
-#[cfg(not(any(loom, miri)))]
+#[cfg(not(any(loom, miri, target_family = "wasm")))]
 impl asx_runtime::PollMonitor for Shared {
     fn check_at(&self, due: Time) -> bool {
         let remaining = due - self.now();
