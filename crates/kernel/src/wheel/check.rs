@@ -9,15 +9,15 @@ use crate::named::ensure;
 use crate::queue::Node;
 
 impl<T> Wheel<T> {
-    /// Checks that every live timer waits in exactly one place, the one its deadline calls for,
-    /// that bitmaps, minima, run and heap are consistent, and that what cancelled timers leave
-    /// behind is counted and bounded.
+    /// Checks that every live timer is in exactly one place, as its deadline requires, that the
+    /// bitmaps, minima, run and heap are consistent, and that dead references are counted and
+    /// bounded.
     pub fn check(&self) -> Result<(), &'static str> {
         let live = self.slab.bodies.iter().filter(|body| body.token.is_some()).count();
         ensure(live == self.len(), "the active count is not the number of live entries")?;
         ensure(live > 0 || self.storage() == 0, "storage is kept without a live timer")?;
         ensure(live <= self.config.limit, "more timers live than the limit allows")?;
-        // How often each entry is found: free, or waiting.
+        // The number of times that each entry is found: free, or waiting.
         let mut times = vec![0; self.storage()];
         let mut dead = 0;
         self.slab.free.iter().for_each(|at| times[*at as usize] += 1);
@@ -80,7 +80,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// One timer in each kind of place, one freed entry, and the entry of the last timer.
+    /// Returns a wheel with one timer in each kind of place and one freed entry, and the entry of
+    /// the last timer.
     fn sample() -> (Wheel<u8>, u32) {
         let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
         wheel.register(Time::from_millis(5), 0).unwrap();
@@ -103,14 +104,14 @@ mod tests {
         assert_eq!(wheel.check(), Err(fault));
     }
 
-    /// Frees an entry as if it had never been linked.
+    /// Frees an entry without unlinking it.
     fn free(wheel: &mut Wheel<u8>, at: u32) {
         wheel.slab.bodies[at as usize].token = None;
         wheel.slab.free.push(at);
     }
 
     #[test]
-    fn a_sound_wheel_passes_when_full_and_when_empty() {
+    fn full_and_empty_wheels_pass_the_check() {
         let config = WheelConfig { limit: 1, ..WheelConfig::default() };
         let mut wheel = Wheel::new(config, Time::ZERO);
         assert_eq!(wheel.check(), Ok(()));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_found() {
+    fn every_fault_is_reported() {
         finds("the active count is not the number of live entries", |wheel, last| {
             wheel.slab.bodies[last as usize].token = None;
         });
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_run_and_heap_is_found() {
+    fn every_fault_of_run_and_heap_is_reported() {
         finds("a node is not its entry's", |wheel, _| wheel.slab.bodies[0].deadline += 1);
         finds("a node is not its entry's", |wheel, _| wheel.slab.bodies[2].deadline += 1);
         finds("the run goes beyond what is near", |wheel, _| wheel.near_end = 5 * MS);
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_slot_is_found() {
+    fn every_fault_of_a_slot_is_reported() {
         finds("a slot holds another turn's timer", |wheel, last| {
             wheel.slab.bodies[last as usize].deadline += 256 * MS;
         });

@@ -1,7 +1,7 @@
-//! The levels of the wheel: 256 lists of entries each, and bitmaps of those that are not empty.
+//! The levels of the wheel: 256 lists of entries each, and bitmaps of the non-empty lists.
 //!
-//! What is added goes to the end of a list, and nothing is ever taken out of the middle: whoever
-//! reads a list asks for each [`Ref`] whether the entry still is what it was.
+//! References are appended to a list and never removed from its middle. A traversal checks for each
+//! [`Ref`] whether the entry is still the same timer.
 
 use alloc::vec::Vec;
 use core::mem::{replace, take};
@@ -9,28 +9,28 @@ use core::mem::{replace, take};
 use super::LEVELS;
 use super::slab::{NIL, Slab};
 
-/// Slots of a level.
+/// The number of slots of a level.
 pub(super) const SLOTS: u64 = 256;
-/// Slots of all levels.
+/// The number of slots of all levels.
 pub(super) const PLACES: usize = LEVELS * SLOTS as usize;
 
-/// An entry that waits in a slot, and the lower half of the generation it had then.
+/// An entry that waits in a slot, and the lower half of its generation at that time.
 pub(super) type Ref = (u32, u32);
 
-/// A list, and the earliest deadline put into it.
+/// A list, and a lower bound of its deadlines.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    /// No later than any deadline in the list.
+    /// At most the earliest deadline in the list.
     pub(super) min: u64,
-    /// The entry that had this deadline; it may be gone.
+    /// The entry that had this deadline; it may have been freed.
     pub(super) min_at: u32,
-    /// The list, dead or alive.
+    /// The list, including dead references.
     pub(super) refs: Vec<Ref>,
 }
 
 const EMPTY: Slot = Slot { min: u64::MAX, min_at: NIL, refs: Vec::new() };
 
-/// The lists of all levels by place: level * 256 + slot.
+/// The lists of all levels, at the index level * 256 + slot.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
     pub(super) occupied: [u64; PLACES / 64],
@@ -42,7 +42,7 @@ impl Levels {
         Levels { occupied: [0; PLACES / 64], slots: [EMPTY; PLACES] }
     }
 
-    /// Steps from the slot of `unit` to the next occupied one of the level, going round.
+    /// Returns the cyclic distance from the slot of `unit` to the next occupied one of the level.
     pub(super) fn distance(&self, level: usize, unit: u64) -> Option<u64> {
         let start = unit % SLOTS;
         let word = (start / 64) as usize;
@@ -54,7 +54,7 @@ impl Levels {
         })
     }
 
-    /// Puts an entry into a slot.
+    /// Adds an entry to a slot.
     #[inline]
     pub(super) fn push(&mut self, place: usize, at: u32, deadline: u64, generation: u64) {
         let slot = &mut self.slots[place];
@@ -67,7 +67,7 @@ impl Levels {
         }
     }
 
-    /// Empties a slot: what was in it.
+    /// Removes and returns the list of a slot.
     pub(super) fn take(&mut self, place: usize) -> Vec<Ref> {
         self.occupied[place / 64] &= !(1 << (place % 64));
         self.slots[place].min = u64::MAX;
@@ -87,10 +87,10 @@ impl Levels {
         }
     }
 
-    /// The earliest deadline of a slot and whose it is.
+    /// Returns the earliest deadline of a slot, and its entry.
     ///
-    /// What the slot remembers is good if some live timer has that deadline: were it a timer that
-    /// came to the entry later and waits elsewhere, the answer over all slots is still right.
+    /// The cached minimum is valid if some live timer has that deadline. If this is a timer that
+    /// reused the entry and waits elsewhere, the minimum over all slots is still right.
     pub(super) fn min<T>(&self, place: usize, slab: &Slab<T>) -> Option<(u64, u32)> {
         let slot = &self.slots[place];
         if slab.get(slot.min_at).is_some_and(|body| body.deadline == slot.min) {
@@ -99,7 +99,7 @@ impl Levels {
         self.walk(place, slab).min()
     }
 
-    /// The live entries of a slot after their deadlines.
+    /// Iterates over the live entries of a slot, with their deadlines.
     pub(super) fn walk<T>(&self, place: usize, slab: &Slab<T>) -> impl Iterator<Item = (u64, u32)> {
         let refs = self.slots[place].refs.iter();
         refs.filter_map(|entry| Some((slab.named(*entry)?.deadline, entry.0)))
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_occupied_slot_is_found_going_round() {
+    fn the_next_occupied_slot_is_found_cyclically() {
         for slots in [&[0usize][..], &[63], &[64], &[255], &[3, 66, 200], &[127, 128]] {
             for level in 0..LEVELS {
                 let mut levels = Levels::new();

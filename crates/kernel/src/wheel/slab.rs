@@ -1,4 +1,4 @@
-//! One entry per live timer; freed entries are reused last in, first out.
+//! One entry per live timer. Freed entries are reused in LIFO order.
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
@@ -7,13 +7,13 @@ use super::level::Ref;
 
 /// No entry.
 pub(super) const NIL: u32 = u32::MAX;
-/// The most entries there can be: fewer than half generations, so that none of those is given twice
-/// to timers that live at once.
+/// The maximal number of entries: fewer than half the range of generations, so that no two live
+/// timers have the same half of a generation.
 pub(super) const MAX_ENTRIES: usize = 1 << 31;
 /// Buffers up to this capacity survive emptiness, so that a lone timer does not allocate each time.
 pub(super) const KEEP: usize = 64;
 
-/// What a timer is.
+/// The data of a timer.
 #[derive(Debug)]
 pub(super) struct Body<T> {
     pub(super) deadline: u64,
@@ -34,24 +34,24 @@ impl<T> Slab<T> {
         Slab { bodies: Vec::new(), free: Vec::new() }
     }
 
-    /// The live entry at an index.
+    /// Returns the live entry at an index.
     pub(super) fn get(&self, at: u32) -> Option<&Body<T>> {
         self.bodies.get(at as usize).filter(|body| body.token.is_some())
     }
 
-    /// The live entry a slot refers to.
+    /// Returns the live entry of a reference in a slot.
     pub(super) fn named(&self, (at, stamp): Ref) -> Option<&Body<T>> {
         self.get(at).filter(|body| body.generation as u32 == stamp)
     }
 
-    /// Makes room for this many more entries, and for all to be freed.
+    /// Reserves room for this many more entries, and for freeing all of them.
     pub(super) fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let fresh = more.saturating_sub(self.free.len());
         self.bodies.try_reserve(fresh)?;
         self.free.try_reserve((self.bodies.len() + fresh).saturating_sub(self.free.len()))
     }
 
-    /// Makes an entry for a timer.
+    /// Stores a timer in an entry.
     #[inline]
     pub(super) fn insert(&mut self, body: Body<T>) -> u32 {
         if let Some(at) = self.free.pop() {
@@ -62,7 +62,7 @@ impl<T> Slab<T> {
         self.bodies.len() as u32 - 1
     }
 
-    /// Frees an entry: its token and deadline, if it lives.
+    /// Frees an entry. Returns its token and deadline if it was live.
     #[inline]
     pub(super) fn remove(&mut self, at: u32) -> Option<(T, u64)> {
         let body = self.bodies.get_mut(at as usize)?;

@@ -34,7 +34,7 @@ fn take(wheel: &mut Wheel<u32>, now: u64, max: usize) -> Vec<u32> {
 }
 
 #[test]
-fn timers_are_cancelled_by_what_they_carry_in_their_order() {
+fn cancel_if_selects_by_token_and_keeps_the_order() {
     let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
     let ms = Time::from_millis;
     let deadlines = [50, 3, 3, 70_000, 9, 500_000_000];
@@ -77,7 +77,7 @@ fn a_timer_goes_to_the_finest_level_that_covers_its_distance() {
 }
 
 #[test]
-fn levels_end_the_wheel_when_the_configuration_does_not() {
+fn a_shorter_wheel_duration_limits_the_levels() {
     let far = Duration::from_hours(24 * 100);
     let config =
         WheelConfig { max_wheel_duration: far, max_timer_duration: far, ..WheelConfig::default() };
@@ -93,7 +93,7 @@ fn levels_end_the_wheel_when_the_configuration_does_not() {
 }
 
 #[test]
-fn entering_a_slot_spreads_it_over_finer_levels() {
+fn entering_a_slot_distributes_it_over_finer_levels() {
     let mut wheel = wheel();
     let handle = add(&mut wheel, 300 * MS + 5, 1);
     let mut level_at = |ms| {
@@ -108,7 +108,7 @@ fn entering_a_slot_spreads_it_over_finer_levels() {
 }
 
 #[test]
-fn a_slot_not_yet_entered_is_left_alone() {
+fn a_slot_that_is_not_yet_entered_does_not_change() {
     let mut wheel = wheel();
     let handle = add(&mut wheel, 520 * MS, 1);
     wheel.advance(at(300 * MS)); // within 256 ms of it, but its slot starts at 512 ms
@@ -156,7 +156,7 @@ fn deadlines_of_one_tick_keep_their_nanoseconds() {
 }
 
 #[test]
-fn a_batch_is_ordered_whatever_way_its_timers_came() {
+fn a_batch_is_ordered_regardless_of_its_timers_paths() {
     let mut wheel = wheel();
     add(&mut wheel, 30 * HOUR, 5); // overflow
     add(&mut wheel, 2 * HOUR, 3); // level 2
@@ -173,7 +173,7 @@ fn a_batch_is_ordered_whatever_way_its_timers_came() {
 }
 
 #[test]
-fn only_the_exact_handle_cancels_and_only_once() {
+fn only_the_exact_handle_cancels_once() {
     let mut wheel = wheel();
     let old = add(&mut wheel, 5 * MS, 1);
     assert_eq!(old, TimerHandle { id: 0, generation: 1 });
@@ -225,7 +225,7 @@ fn an_update_at_the_limit_replaces_and_a_refused_one_keeps_the_old() {
 }
 
 #[test]
-fn no_storage_and_no_token_outlives_the_last_timer() {
+fn no_storage_and_no_token_remains_after_the_last_timer() {
     let token = Rc::new(());
     let mut wheel = Wheel::new(WheelConfig::default(), Time::ZERO);
     let far = [MS, 300 * MS, HOUR, 30 * HOUR];
@@ -250,7 +250,7 @@ fn no_storage_and_no_token_outlives_the_last_timer() {
     assert!(kept(&wheel) <= slab::KEEP);
 }
 
-/// The largest capacity of a buffer.
+/// Returns the largest capacity of a buffer.
 fn kept<T>(wheel: &Wheel<T>) -> usize {
     let slab = wheel.slab.bodies.capacity().max(wheel.slab.free.capacity());
     let heaps = wheel.run.capacity().max(wheel.heap.nodes.capacity());
@@ -258,10 +258,10 @@ fn kept<T>(wheel: &Wheel<T>) -> usize {
 }
 
 #[test]
-fn what_has_been_taken_of_a_run_that_never_ends_is_given_back() {
+fn a_run_that_is_never_empty_releases_taken_nodes() {
     let mut wheel = wheel();
     for tick in (1..1000).map(|tick| tick * MS) {
-        // Four are due when the tick begins, the fifth is left for the next time.
+        // Four are due when the tick begins; the fifth is left for the next collect.
         for nanos in [0, 0, 0, 0, 1] {
             add(&mut wheel, tick + nanos, 0);
         }
@@ -284,7 +284,7 @@ fn churn_reuses_storage() {
 }
 
 #[test]
-fn the_earliest_deadline_is_found_again_after_a_cancel_and_then_remembered() {
+fn the_earliest_deadline_is_found_after_a_cancel_and_cached() {
     let mut wheel = wheel();
     let first = add(&mut wheel, 1000 * MS, 1);
     add(&mut wheel, 1002 * MS, 2);
@@ -333,7 +333,7 @@ fn a_group_fires_only_when_it_is_large_enough() {
 }
 
 #[test]
-fn a_capped_group_stays_due_and_open_until_its_last_timer_is_gone() {
+fn a_capped_group_stays_due_and_open_until_its_last_timer_is_collected() {
     let mut wheel = coalescing(10 * MS, 3);
     let handles: Vec<_> = (3..6).map(|n| add(&mut wheel, u64::from(n) * MS, n)).collect();
     assert_eq!(take(&mut wheel, 1, 1), [3]);
@@ -349,7 +349,7 @@ fn a_capped_group_stays_due_and_open_until_its_last_timer_is_gone() {
 }
 
 #[test]
-fn a_group_reaches_over_all_levels_and_the_overflow() {
+fn a_group_includes_all_levels_and_the_overflow() {
     let mut wheel = coalescing(48 * HOUR, 5);
     for (token, nanos) in [30 * HOUR, 20 * HOUR, 2 * HOUR, 700 * MS, 3 * MS].into_iter().enumerate()
     {
@@ -371,7 +371,7 @@ fn time_does_not_go_back() {
 }
 
 #[test]
-fn a_slot_of_cancelled_timers_hides_no_later_one_and_is_emptied() {
+fn a_slot_of_cancelled_timers_hides_no_later_one_and_is_cleared() {
     let mut wheel = wheel();
     for level in [1, 256, 65_536] {
         let first = add(&mut wheel, 10 * level * MS, 1);
@@ -387,7 +387,7 @@ fn a_slot_of_cancelled_timers_hides_no_later_one_and_is_emptied() {
 }
 
 #[test]
-fn a_cancelled_timer_in_a_heap_is_passed_over() {
+fn a_cancelled_timer_in_the_heap_is_skipped() {
     let mut wheel = wheel();
     let nanos = [MS, MS + 1, MS + 2, MS + 3, 30 * HOUR, 31 * HOUR, 32 * HOUR];
     let handles: Vec<_> = nanos.into_iter().zip(0..).map(|(n, i)| add(&mut wheel, n, i)).collect();
@@ -423,10 +423,10 @@ fn what_cancelled_timers_leave_is_bounded_and_going_through_it_loses_nothing() {
     assert_eq!(take(&mut wheel, 40 * HOUR, 9), [6, 0, 1, 2, 3, 4, 5]);
 }
 
-/// A reference knows half of a generation. Here a timer gets the half of one that was cancelled,
-/// the same entry and the same slot.
+/// A reference contains half of a generation. Here a timer gets the same half as a cancelled one,
+/// in the same entry and the same slot.
 #[test]
-fn no_reference_lasts_until_its_half_generation_is_given_again() {
+fn references_are_rebuilt_before_their_half_generation_recurs() {
     for near in [false, true] {
         let mut wheel = wheel();
         add(&mut wheel, 30 * HOUR, 0);
@@ -456,7 +456,7 @@ fn no_reference_lasts_until_its_half_generation_is_given_again() {
 }
 
 #[test]
-fn batches_stay_in_order_when_each_collect_leaves_some() {
+fn batches_are_ordered_if_each_collect_leaves_some_timers() {
     let mut wheel = wheel();
     let deadline = |n: u64| (1 + n / 8) * MS + (n * 5 % 8);
     for n in 0..160 {

@@ -1,4 +1,4 @@
-//! How timers move: placing, sweeping as time passes, groups, and the search for the earliest.
+//! Movement of timers: placing, advancing, groups, and the search for the earliest deadline.
 
 use core::mem::take;
 
@@ -15,17 +15,17 @@ pub fn refs_of(timers: usize) -> usize {
     timers.saturating_mul(3).saturating_add(SPARE + 1)
 }
 
-/// Nobody keeps the positions of nodes. One function, so that the heap's code is there once.
+/// Ignores moves of nodes. A single function, so that the code of the heap exists once.
 pub(super) fn unmoved(_entry: u32, _position: u32) {}
 
 impl<T> Wheel<T> {
-    /// Sets the end of near after time has moved or a group has come or gone.
+    /// Updates `near_end` after the time has advanced or a group has formed or ended.
     pub(super) fn bound_near(&mut self) {
         let tick_end = (self.tick * TICK).saturating_add(TICK - 1);
         self.near_end = tick_end.max(self.group_end);
     }
 
-    /// The slot a deadline belongs to at the current time, if it belongs on the wheel.
+    /// Returns the slot of a deadline at the current time, if it belongs on the wheel.
     #[inline(always)]
     pub(super) fn slot(&self, deadline: u64) -> Option<usize> {
         let distance = deadline.saturating_sub(self.now);
@@ -41,7 +41,7 @@ impl<T> Wheel<T> {
         Some(place(level, unit(deadline, level)))
     }
 
-    /// Puts an entry where its deadline belongs at the current time.
+    /// Puts an entry into the place of its deadline at the current time.
     #[inline(always)]
     pub(super) fn place(&mut self, at: u32, deadline: u64, generation: u64) {
         match self.slot(deadline) {
@@ -50,18 +50,19 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Generations count registrations, so the distance from the first is the sequence.
+    /// Returns the node of an entry. Generations count registrations, so the distance from the
+    /// first one is the insertion sequence.
     pub(super) fn node(&self, at: u32, deadline: u64, generation: u64) -> Node {
         Node { deadline, seq: generation.wrapping_sub(self.config.first_generation), at }
     }
 
-    /// The earliest of those that are near.
+    /// Returns the earliest node in run and heap that is near.
     pub(super) fn first(&self) -> Option<Node> {
         let late = self.heap.first().filter(|node| node.deadline <= self.near_end);
         self.run.get(self.taken).copied().into_iter().chain(late).min_by_key(Node::key)
     }
 
-    /// Whether a node's timer still waits.
+    /// Whether a node's timer is still live.
     pub(super) fn waits(&self, node: &Node) -> bool {
         let generation = self.generation(node);
         self.slab.get(node.at).is_some_and(|body| body.generation == generation)
@@ -71,8 +72,8 @@ impl<T> Wheel<T> {
         node.seq.wrapping_add(self.config.first_generation)
     }
 
-    /// Places anew what lies in the slots after tick `from` up to tick `to`, and what has come in
-    /// range of the wheel. Finer levels first: what a slot gives away is not met again.
+    /// Moves the entries of the slots after tick `from` up to tick `to`, and distant timers that
+    /// are in range now. Finer levels first, so that no entry is moved twice.
     pub(super) fn sweep(&mut self, from: u64, to: u64) {
         if self.taken > self.run.len() / 2 {
             self.run.drain(..take(&mut self.taken));
@@ -98,7 +99,7 @@ impl<T> Wheel<T> {
         self.trim();
     }
 
-    /// Places anew what lies in a slot, and forgets what was cancelled.
+    /// Moves the entries of a slot, and drops dead references.
     fn empty(&mut self, place: usize) {
         let mut refs = self.levels.take(place);
         for entry in refs.drain(..) {
@@ -117,8 +118,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Moves on what is first in the heap and has come in range of the wheel, and forgets what was
-    /// cancelled and is first in heap or run.
+    /// Moves distant timers at the head of the heap that are in range now, and drops dead nodes at
+    /// the head of heap and run.
     pub(super) fn trim(&mut self) {
         while let Some(node) = self.heap.first() {
             match (self.waits(&node), self.slot(node.deadline)) {
@@ -134,8 +135,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Renews the references when cancelled timers have left more than there are entries, or some
-    /// so old that the halves of generations in them might be given again.
+    /// Rebuilds the references if more than allowed are dead, or if some are so old that the half
+    /// of a generation in them might recur.
     #[inline]
     pub(super) fn tidy(&mut self) {
         let age = self.next_generation.wrapping_sub(self.renewed);
@@ -144,8 +145,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Forgets what cancelled timers have left behind: links all that live anew. The entries are
-    /// gone through in order, which costs no cache misses to speak of.
+    /// Drops all dead references by rebuilding the references of all live entries. The entries are
+    /// visited in order, which causes few cache misses.
     #[cold]
     fn renew(&mut self, room: usize) {
         self.levels.clear(room);
@@ -162,7 +163,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Lets a coalesced group go if enough timers are nearly due.
+    /// Makes a group of timers due early, if enough timers are nearly due.
     pub(super) fn form_group(&mut self) {
         let Some(coalesce) = &self.config.coalesce else { return };
         let end = coalesce.boundary(self.now()).as_nanos();
@@ -198,7 +199,7 @@ impl<T> Wheel<T> {
         count == 0
     }
 
-    /// After timers have left: a group without members is over, and without timers nothing is kept.
+    /// Ends a group without members, and releases memory if no timers are left.
     pub(super) fn settle(&mut self) {
         if self.group_end > 0 && self.first().is_none_or(|first| first.deadline > self.group_end) {
             self.group_end = 0;
@@ -210,7 +211,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The occupied slots of a level in order, up to the first that has nothing before `best`.
+    /// Iterates over the occupied slots of a level, up to the first without a deadline before
+    /// `best`.
     pub(super) fn slots(&self, level: usize, best: u64) -> impl Iterator<Item = usize> {
         let current = self.tick >> (8 * level);
         let mut unit = current + 1;
@@ -223,8 +225,8 @@ impl<T> Wheel<T> {
         })
     }
 
-    /// Remembers the minima that [`Wheel::next_deadline`] would have to look for each time, and
-    /// empties the slots that it would search in vain.
+    /// Caches the minima that [`Wheel::next_deadline`] would otherwise search for each time, and
+    /// clears the slots without live timers that it would search.
     pub(super) fn learn(&mut self) {
         let mut best = u64::MAX;
         for level in 0..LEVELS {
