@@ -58,7 +58,7 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Creates the account of a turn whose first drain begins. The clock is read again after
+    /// Creates the account of a turn at its first drain. The clock is read again after
     /// `stride` polls.
     pub(super) fn new(now: Option<Time>, stride: u32) -> Burst {
         Burst { started: now, read: now, stride, slowest: 1, ..Burst::default() }

@@ -219,7 +219,7 @@ impl Pump {
         }
     }
 
-    /// Whether the next [`enter`](Pump::enter) or [`may_step`](Pump::may_step) should be given the
+    /// Whether the next [`enter`](Pump::enter) or [`may_step`](Pump::may_step) needs the
     /// time. The host reads its clock only if granted; without a reading the drain ends early.
     pub fn wants_clock(&self) -> bool {
         match &self.state {

@@ -17,9 +17,9 @@ pub(super) struct RegionRecord<P> {
     pub(super) cleanup: Cleanup,
     pub(super) tasks: Set<TaskId>,
     pub(super) children: Set<RegionId>,
-    /// Ended tasks and closed child regions, whose slots live until they are released, this
-    /// region's is freed (tasks) or this region closes (regions). With `keep_ended` the latter
-    /// stay here, retired.
+    /// Ended tasks and closed child regions. Their slots are freed when they are released, when
+    /// this region's slot is freed (tasks) or when this region closes (regions). With `keep_ended`
+    /// the regions remain here, retired.
     pub(super) ended_tasks: Set<TaskId>,
     pub(super) closed_children: Set<RegionId>,
     pub(super) finalizers: Vec<P>,

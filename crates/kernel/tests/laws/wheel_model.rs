@@ -193,7 +193,7 @@ fn the_wheel_agrees_with_the_reference_heap() {
     drive(WheelConfig::default(), 12_345_678_901, 10..14, 400);
 }
 
-/// So many cancels that the wheel compacts repeatedly.
+/// Enough cancels to make the wheel compact repeatedly.
 #[test]
 fn the_wheel_agrees_with_the_heap_after_many_cancels() {
     for seed in 100..103 {

@@ -15,7 +15,7 @@ fn cancelled(reason: Reason, who: usize) -> Ended {
     Err(NoValue::Cancelled(reason.with_task(task(who as u64))))
 }
 
-/// Returns one outcome of each severity, with `who` as its payload.
+/// Returns one outcome of each severity, with the given payload.
 fn each(who: usize) -> [Ended; 4] {
     [Ok(who), Err(NoValue::Err(who)), cancelled(reason(Kind::User, 5), who), panicked(who)]
 }
