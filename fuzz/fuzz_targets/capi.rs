@@ -1,5 +1,5 @@
-//! Any stream of calls through the C functions, beside the model: the same answers, the same
-//! journal, and no call that a handle, forged or stale, could bring down.
+//! Any sequence of calls of the C functions, compared with the model: the same results and the same
+//! journal. No call fails because of a forged or stale handle other than with an error.
 #![no_main]
 
 use asx_capi::channel::*;
@@ -30,13 +30,13 @@ use core::task::Poll;
 use core::time::Duration;
 use libfuzzer_sys::fuzz_target;
 
-/// One call, decoded: which, and numbers for whatever it needs.
+/// A decoded call: its number, and numbers for its arguments.
 #[derive(Clone, Copy, Debug)]
 struct Action {
     code: usize,
     which: [usize; 4],
     number: u64,
-    /// Uses a handle that was never given out.
+    /// Whether to use a handle that was never issued.
     forged: bool,
 }
 
@@ -49,14 +49,14 @@ fn action(ops: &mut Ops<'_>) -> Action {
     }
 }
 
-/// Things by number, given out or forged.
+/// Returns an object by number, or the fallback for a forged one.
 fn pick<T: Copy>(things: &[T], which: usize, fallback: T) -> T {
     things.get(which % things.len().max(1)).copied().unwrap_or(fallback)
 }
 
 const NOBODY: Key = Key { generation: 1_000_000, index: 9 };
 
-/// The model's side.
+/// The state of the model.
 struct Model {
     world: World<(), u64>,
     choose: Seeded,
@@ -125,7 +125,7 @@ impl Model {
             22 => world.drop_receiver(channel)?,
             23 => self.timers.push(world.arm(region, SleepUntil::After(span), Some(other))?),
             24 => drop(world.disarm(timer)),
-            // The library refuses a task that would wait for itself.
+            // The library refuses a task that waits for itself.
             _ if task == other => return Err(Status::InvalidArgument),
             _ => drop(waits(world.join(task, other))?),
         }
@@ -133,7 +133,7 @@ impl Model {
     }
 }
 
-/// The library's side.
+/// The state of the library.
 struct Side {
     rt: *mut AsxRuntime,
     regions: Vec<AsxRegionId>,
@@ -142,7 +142,7 @@ struct Side {
     obligations: Vec<AsxObligationId>,
     permits: Vec<AsxSendPermit>,
     timers: Vec<AsxTimerHandle>,
-    /// What the next poll does, what each call of it answered, and what the poll answers.
+    /// The calls of the next poll, their results, and the result of the poll.
     script: Vec<Action>,
     answers: Vec<i32>,
     end: i32,
@@ -154,14 +154,14 @@ const NO_DUTY: AsxObligationId =
     AsxObligationId { bits: 3 << 48 | 1 << 32 | 9, generation: 1_000_000 };
 const NO_CHANNEL: AsxChannelId =
     AsxChannelId { bits: 6 << 48 | 1 << 32 | 9, generation: 1_000_000 };
-/// A permit that was never given out.
+/// Returns a permit that was never issued.
 fn no_permit(rt: *mut AsxRuntime) -> AsxSendPermit {
     AsxSendPermit { rt, bits: 7 << 48 | 9, generation: 1_000_000 }
 }
 
 unsafe extern "C" fn poll(_: *mut AsxCx, ctx: *mut c_void) -> i32 {
     let side = ctx.cast::<Side>();
-    // SAFETY: `ctx` is the side, which outlives the runtime; nothing of it is borrowed while the
+    // SAFETY: `ctx` points to the side, which outlives the runtime and is not borrowed while the
     // library runs.
     unsafe {
         for action in core::mem::take(&mut (*side).script) {
@@ -173,9 +173,9 @@ unsafe extern "C" fn poll(_: *mut AsxCx, ctx: *mut c_void) -> i32 {
 }
 
 /// # Safety
-/// `side` points to a side with a living runtime, and nothing of it is borrowed.
+/// `side` points to a side with a live runtime, and is not borrowed.
 unsafe fn act(side: *mut Side, Action { code, which, number, forged }: Action) -> i32 {
-    // SAFETY: as said above.
+    // SAFETY: the caller's promise.
     let side = unsafe { &mut *side };
     let rt = side.rt;
     let [a, b, c, d] = which;
@@ -197,7 +197,7 @@ unsafe fn act(side: *mut Side, Action { code, which, number, forged }: Action) -
     let mut receiver = AsxChannelReceiver { rt, channel };
     let (cx, permit) = (&raw mut cx, &raw mut permit);
     let (sender, receiver) = (&raw mut sender, &raw mut receiver);
-    // SAFETY: the runtime lives; every pointer is to a local or NULL where that is allowed.
+    // SAFETY: the runtime is live; every pointer is to a local, or NULL where that is allowed.
     unsafe {
         match code {
             0..=2 => {
@@ -280,7 +280,7 @@ fn number(answer: Answer) -> i32 {
     answer.err().unwrap_or(Status::Ok).number()
 }
 
-/// One step on both sides.
+/// Runs one step on both sides and compares them.
 fn step(model: &mut Model, side: *mut Side, ops: &mut Ops<'_>, now: u64) {
     let script: Vec<Action> = (0..ops.below(4)).map(|_| action(ops)).collect();
     let end = ops.below(5) as i32;
@@ -301,7 +301,7 @@ fn step(model: &mut Model, side: *mut Side, ops: &mut Ops<'_>, now: u64) {
         model.world.take_released();
         model.world.take_dropped();
     }
-    // SAFETY: the side lives, and is borrowed by nobody.
+    // SAFETY: the side is live and not borrowed.
     let answers = unsafe {
         (*side).script = script;
         (*side).end = end;
@@ -356,7 +356,7 @@ fuzz_target!(|bytes: &[u8]| {
     // SAFETY: both pointers are to locals.
     assert_eq!(unsafe { asx_runtime_create(&config, &mut rt) }, 0);
     let mut root = NO_REGION;
-    // SAFETY: the runtime lives.
+    // SAFETY: the runtime is live.
     assert_eq!(unsafe { asx_region_root(rt, &mut root) }, 0);
     let side = Box::into_raw(Box::new(Side {
         rt,
@@ -380,18 +380,18 @@ fuzz_target!(|bytes: &[u8]| {
             let wanted = number(model.act(action));
             model.world.take_released();
             model.world.take_dropped();
-            // SAFETY: the side lives, and is borrowed by nobody.
+            // SAFETY: the side is live and not borrowed.
             assert_eq!(unsafe { act(side, action) }, wanted, "{action:?}");
         }
         let mut digest = 0;
-        // SAFETY: the runtime lives.
+        // SAFETY: the runtime is live.
         unsafe {
             assert_eq!(asx_journal_digest(rt, &mut digest), 0);
             assert_eq!(asx_verify(rt, null_mut(), 0, null_mut()), 0);
         }
         assert_eq!(digest, model.world.journal().digest());
     }
-    // SAFETY: made above; the runtime goes first, then what its tasks point to.
+    // SAFETY: both were created above; the runtime is destroyed before the data of its tasks.
     unsafe {
         assert_eq!(asx_runtime_destroy(rt), 0);
         drop(Box::from_raw(side));
