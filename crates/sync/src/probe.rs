@@ -18,7 +18,7 @@ use asx_task::operation::ChannelRecord;
 use asx_task::probe::RegionProbe;
 
 use crate::channel::OwnedPermit;
-use crate::channel::session::TrackedPermit;
+use crate::channel::session::{ReserveError, TrackedPermit};
 #[cfg(not(loom))]
 use crate::channel::{
     Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, tagged,
@@ -75,7 +75,7 @@ impl<T: Send + 'static> ChannelProbe<T> {
     }
 
     /// Waits for a slot whose permit is a duty.
-    pub async fn reserve_tracked(&self, cx: &Cx) -> Result<TrackedPermit<T>, SendError<()>> {
+    pub async fn reserve_tracked(&self, cx: &Cx) -> Result<TrackedPermit<T>, ReserveError> {
         TrackedPermit::reserve(&self.shared, cx).await
     }
 

@@ -4,9 +4,9 @@ use super::World;
 use super::channels::Held;
 use crate::api::{Came, Done, Wait};
 use crate::scenario::When;
-use asx_kernel::status::Status;
+use asx_kernel::status::{Coded as _, Status};
 use asx_runtime::Cx;
-use asx_runtime::channel::{RecvError, SendError};
+use asx_runtime::channel::RecvError;
 use asx_runtime::probe::{ChannelProbe, RegionProbe};
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -80,14 +80,10 @@ impl World {
 
     async fn reserve(&self, cx: &Cx, channel: &ChannelProbe<i64>, tracked: bool) -> Waited {
         let held = match tracked {
-            true => channel.reserve_tracked(cx).await.map(Held::Tracked),
-            false => channel.reserve(cx).await.map(Held::Plain),
+            true => Held::Tracked(channel.reserve_tracked(cx).await.map_err(|e| e.status())?),
+            false => Held::Plain(channel.reserve(cx).await.map_err(|e| e.status())?),
         };
-        match held {
-            Ok(held) => Ok(Came::Permit(self.hold(held))),
-            Err(SendError::Cancelled(..)) => Err(Status::Cancelled),
-            Err(_) => Err(Status::Disconnected),
-        }
+        Ok(Came::Permit(self.hold(held)))
     }
 }
 

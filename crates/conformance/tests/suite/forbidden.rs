@@ -109,7 +109,7 @@ fn errors_in_the_table_of_forbidden_behaviour_are_reported() {
     let rules = without("| FB-104 | ");
     assert!(faults(&rules).contains(&"FB-104: 0 rows of the rule".to_owned()));
     let tests = without("| FB-100 | `limit-ready-queue`");
-    assert!(faults(&tests).contains(&"FB-100: no test on native".to_owned()));
+    assert!(faults(&tests).contains(&"FB-100: no test on model".to_owned()));
     for (from, to, found) in [
         ("`limit-ready-queue` | all", "`limit-ready-queue` | C", "FB-100: no test on model"),
         ("`limit-ready-queue` | all", "`limit-ready-queue` | D", "FB-100: unknown host D"),

@@ -13,6 +13,9 @@ mod foreign_wakers;
 mod grain;
 mod guided;
 mod large;
+#[path = "../../../native/tests/suite/common/limited.rs"]
+mod limited;
+mod limits;
 mod local;
 mod observers;
 mod program;

@@ -5,6 +5,38 @@ use asx_kernel::status::{Coded as _, Status};
 use asx_native::Runtime;
 use asx_runtime::{CancelError, Cancelled, Cx, Limits, Policy, Scope, Task};
 
+use super::common::limited;
+
+fn limited_runtime(workers: usize, name: &str) -> Runtime {
+    Runtime::builder().workers(workers).limits(limited::limits_of(name)).build().unwrap()
+}
+
+// Forbidden behaviour FB-100 (ready and timed queue) and FB-103 (memory, channels).
+#[test]
+fn public_operations_beyond_a_limit_are_refused() {
+    for workers in [1, 2, 4] {
+        for name in limited::ANY_WORKERS {
+            limited_runtime(workers, name).block_on(async |cx: Cx| limited::run(name, cx).await);
+        }
+    }
+    // With several workers the lengths of queues change at any time.
+    for name in limited::ONE_WORKER {
+        limited_runtime(1, name).block_on(async |cx: Cx| limited::run(name, cx).await);
+    }
+}
+
+// Forbidden behaviour FB-104: exceeded trace.
+#[test]
+fn full_journal_refuses_new_work_and_lets_the_program_end() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).whole_journal(200).build().unwrap();
+        runtime.block_on(async |cx: Cx| limited::full_journal(cx).await);
+        let journal = runtime.journal().unwrap();
+        assert_eq!((journal.events.len(), journal.lost), (200, journal.recorded - 200));
+        assert!(journal.lost > 0);
+    }
+}
+
 /// Spawns tasks that wait for their cancel.
 fn waiting(s: &Scope<Cancelled>, count: usize) -> Vec<Task<(), Cancelled>> {
     let wait = |_| s.spawn(async |cx: Cx| Err(cx.cancelled().await));

@@ -13,11 +13,11 @@ use asx_task::backtrace::{Side, Thing};
 use asx_task::footprint;
 use asx_task::operation::{Registration, Wait};
 use asx_task::waits::Note;
-use asx_task::{CancelSafe, Cancelled, Cx};
+use asx_task::{AdmissionError, CancelSafe, Cancelled, Cx};
 
 use super::permit::{OwnedPermit, Permit, Permits};
 use super::shared::Shared;
-use super::{Disconnected, ReserveManyError, SendError};
+use super::{Disconnected, ReserveManyError, SendError, session};
 use crate::prim::Arc;
 
 /// A wait in the line of senders. Dropping it leaves the line, so that nobody waits behind it.
@@ -192,13 +192,14 @@ impl<'a, T> ReserveOwned<'a, T> {
     pub(super) fn poll_tracked(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<OwnedPermit<T>, SendError<()>>> {
+    ) -> Poll<Result<OwnedPermit<T>, session::ReserveError>> {
         let at = self.0.at;
         let permit = |shared, id| OwnedPermit::tracked(shared, id, at);
         let number = |shared: &Shared<T>| shared.number_tracked(at);
         let reserved = self.0.poll(context, number, permit);
-        // A scope that takes no more obligations is as good as gone.
-        reserved.map(|reserved| reserved?.map_err(|_| SendError::Disconnected(())))
+        reserved.map(|reserved| {
+            reserved?.map_err(|status| session::ReserveError::Refused(AdmissionError::new(status)))
+        })
     }
 }
 

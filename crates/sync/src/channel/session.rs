@@ -1,4 +1,4 @@
-//! Senders whose permits are duties.
+//! Senders with permits that must be resolved.
 //!
 //! A plain [`Permit`](super::Permit) may be dropped: that gives its slot back. A [`TrackedPermit`]
 //! must be resolved by hand: sending commits it, aborting calls it off, each answered with a proof
@@ -18,18 +18,16 @@ pub use asx_kernel::session::{AbortedProof, CommittedProof};
 use asx_kernel::session::{DropContext, LEAK_MESSAGE, PermitEffect, PermitEvent, PermitState};
 use asx_kernel::status::{Coded, Status};
 use asx_task::operation::{PermitRecord, is_dropping_by_force};
-use asx_task::{CancelSafe, Cx, footprint};
+use asx_task::{AdmissionError, CancelSafe, Cancelled, Cx, footprint};
 
 use super::permit::OwnedPermit;
 use super::reserve::ReserveOwned;
 use super::shared::Shared;
-use super::{
-    Disconnected, Receiver, SendError, Sender, TryReserveError, UntilClosed, ZeroCapacity,
-};
+use super::{Disconnected, Receiver, SendError, Sender, UntilClosed, ZeroCapacity};
 use crate::prim::Arc;
 use crate::prim::atomic::{AtomicU64, Ordering};
 
-/// A [`bounded`](super::bounded()) channel whose permits are duties.
+/// Creates a [`bounded`](super::bounded()) channel with permits that must be resolved.
 ///
 /// ```
 /// let (tx, mut rx) = asx::channel::session::bounded(1);
@@ -71,22 +69,28 @@ pub struct TrackedSender<T> {
 impl<T> TrackedSender<T> {
     /// Waits for a slot, as [`Sender::reserve`] does. The duty begins with the permit: a wait that
     /// is dropped or cancelled leaks nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the receiver is gone, if the task was cancelled, or if the scope refuses the
+    /// obligation: it is closing, or the limit on obligations is reached. The slot then stays free.
     #[track_caller]
     pub fn reserve<'a>(&'a self, cx: &'a Cx) -> TrackedReserve<'a, T> {
         let reserve = ReserveOwned::new(&self.sender.shared, cx, Location::caller());
         TrackedReserve { reserve, leaked: &self.leaked }
     }
 
-    /// Reserves a slot if one is free and nobody waits for one.
+    /// Reserves a slot if one is free and no task waits for one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no free slot, if the receiver is gone, or if the scope refuses the
+    /// obligation. Nothing has changed then.
     #[track_caller]
     pub fn try_reserve(&self) -> Result<TrackedPermit<T>, TryReserveError> {
         let _after = footprint::operation();
         let permit = TrackedPermit::try_reserve(&self.sender.shared);
-        let mut permit = permit.map_err(|status| match status {
-            Status::Full => TryReserveError::Full,
-            // A scope that takes no more obligations is as good as gone.
-            _ => TryReserveError::Disconnected,
-        })?;
+        let mut permit = permit.map_err(TryReserveError::new)?;
         permit.leaked = self.leaked.clone();
         Ok(permit)
     }
@@ -125,7 +129,100 @@ impl<T> fmt::Debug for TrackedSender<T> {
     }
 }
 
-/// The future of [`TrackedSender::reserve`]; gives `Result<TrackedPermit<T>, SendError<()>>`.
+/// Error returned by [`TrackedSender::reserve`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReserveError {
+    /// The receiver is gone.
+    Disconnected,
+    /// The task was cancelled.
+    Cancelled(Cancelled),
+    /// The scope refused the obligation.
+    Refused(AdmissionError),
+}
+
+impl ReserveError {
+    /// Returns the cancel, if the task was cancelled.
+    pub fn into_cancelled(self) -> Option<Cancelled> {
+        match self {
+            ReserveError::Cancelled(cancelled) => Some(cancelled),
+            ReserveError::Disconnected | ReserveError::Refused(_) => None,
+        }
+    }
+}
+
+impl From<SendError<()>> for ReserveError {
+    fn from(error: SendError<()>) -> Self {
+        match error {
+            SendError::Disconnected(()) => ReserveError::Disconnected,
+            SendError::Cancelled((), cancelled) => ReserveError::Cancelled(cancelled),
+        }
+    }
+}
+
+impl Coded for ReserveError {
+    fn status(&self) -> Status {
+        match self {
+            ReserveError::Disconnected => Status::Disconnected,
+            ReserveError::Cancelled(_) => Status::Cancelled,
+            ReserveError::Refused(refused) => refused.status(),
+        }
+    }
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReserveError::Disconnected => f.write_str(Status::Disconnected.text()),
+            ReserveError::Cancelled(cancelled) => cancelled.fmt(f),
+            ReserveError::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReserveError {}
+
+/// Error returned by [`TrackedSender::try_reserve`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TryReserveError {
+    /// No slot is free, or other tasks wait for one.
+    Full,
+    /// The receiver is gone.
+    Disconnected,
+    /// The scope refused the obligation.
+    Refused(AdmissionError),
+}
+
+impl TryReserveError {
+    fn new(status: Status) -> TryReserveError {
+        match status {
+            Status::Full => TryReserveError::Full,
+            Status::Disconnected => TryReserveError::Disconnected,
+            status => TryReserveError::Refused(AdmissionError::new(status)),
+        }
+    }
+}
+
+impl Coded for TryReserveError {
+    fn status(&self) -> Status {
+        match self {
+            TryReserveError::Full => Status::Full,
+            TryReserveError::Disconnected => Status::Disconnected,
+            TryReserveError::Refused(refused) => refused.status(),
+        }
+    }
+}
+
+impl fmt::Display for TryReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.status().text())
+    }
+}
+
+impl std::error::Error for TryReserveError {}
+
+/// The future of [`TrackedSender::reserve`]; gives `Result<TrackedPermit<T>, ReserveError>`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct TrackedReserve<'a, T> {
     reserve: ReserveOwned<'a, T>,
@@ -133,7 +230,7 @@ pub struct TrackedReserve<'a, T> {
 }
 
 impl<T> Future for TrackedReserve<'_, T> {
-    type Output = Result<TrackedPermit<T>, SendError<()>>;
+    type Output = Result<TrackedPermit<T>, ReserveError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let leaked = self.leaked;
@@ -163,8 +260,8 @@ impl<T> TrackedPermit<T> {
         TrackedPermit { slot: Some(slot), state: PermitState::Live, leaked, record }
     }
 
-    /// Waits for a permit nobody counts the leaks of.
-    pub(crate) async fn reserve(shared: &Arc<Shared<T>>, cx: &Cx) -> Result<Self, SendError<()>> {
+    /// Waits for a permit. No sender counts its leak.
+    pub(crate) async fn reserve(shared: &Arc<Shared<T>>, cx: &Cx) -> Result<Self, ReserveError> {
         let leaked = Arc::new(AtomicU64::new(0));
         let reserve = ReserveOwned::new(shared, cx, Location::caller());
         TrackedReserve { reserve, leaked: &leaked }.await
@@ -181,7 +278,7 @@ impl<T> TrackedPermit<T> {
         Ok(TrackedPermit::new(permit, &Arc::new(AtomicU64::new(0)), at))
     }
 
-    /// The number of the permit, 0 if nobody counts.
+    /// The number of the permit; 0 without a record.
     pub(crate) fn id(&self) -> u64 {
         self.slot.as_ref().map_or(0, OwnedPermit::id)
     }

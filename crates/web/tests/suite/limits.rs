@@ -6,10 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use asx_kernel::cancel::ChainLimits;
+use asx_kernel::journal::WhenFull;
 use asx_kernel::lanes::TieBreak;
-use asx_runtime::{CancelError, Cancelled, Cx, Limits, Scope, TimerError, channel};
+use asx_runtime::{CancelError, Cancelled, Cx, Limits, Recording, Scope, TimerError, channel};
 use asx_web::page::Page;
 use asx_web::{Config, Ended};
+
+use super::limited;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -36,6 +39,30 @@ fn timer_beyond_seven_days_is_refused_unless_the_page_allows_it() {
     config.settings.wheel.max_wheel_duration = DAY / 2;
     config.settings.chain = ChainLimits { depth: 2, bytes: 4096 };
     assert_eq!(sleep(config, 8 * DAY), Ok(()));
+}
+
+// Forbidden behaviour FB-100 (ready and timed queue) and FB-103 (memory, channels).
+#[test]
+fn public_operations_beyond_a_limit_are_refused() {
+    for name in limited::ANY_WORKERS.into_iter().chain(limited::ONE_WORKER) {
+        let mut config = Config::default();
+        config.settings.limits = Some(limited::limits_of(name));
+        let (page, runtime) = Page::open(config);
+        let program = runtime.start(async move |cx: Cx| limited::run(name, cx).await).unwrap();
+        page.run(&runtime);
+        assert!(matches!(program.ended(), Some(Ended::Value(()))), "{name}");
+    }
+}
+
+// Forbidden behaviour FB-104: exceeded trace.
+#[test]
+fn full_journal_refuses_new_work_and_lets_the_program_end() {
+    let mut config = Config::default();
+    config.settings.journal = Some(Recording::new(200, WhenFull::Refuse));
+    let (page, runtime) = Page::open(config);
+    let program = runtime.start(limited::full_journal).unwrap();
+    page.run(&runtime);
+    assert!(matches!(program.ended(), Some(Ended::Value(()))));
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod capabilities;
 mod declarations;
 mod fairness;
+#[path = "../../../native/tests/suite/common/limited.rs"]
+mod limited;
 mod limits;
 mod memory;
 mod operations;

@@ -1,6 +1,8 @@
 //! Helpers for tests of programs.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod limited;
+
 use asx_native::Runtime;
 use asx_runtime::Cancelled;
 
