@@ -4,13 +4,13 @@
 
 use crate::abi::{
     AsxChannelId, AsxChannelInfo, AsxChannelReceiver, AsxChannelSender, AsxCx, AsxRegionId,
-    AsxRuntime, AsxSendPermit, AsxTaskId,
+    AsxRuntime, AsxSendPermit, AsxStatus, AsxTaskId,
 };
 use crate::error::{Checked, Why};
 use crate::ghost::{ASX_GHOST_CLOSED_CHANNEL, ASX_GHOST_PERMIT_REUSE};
-use crate::guard::{self, Look, Out, Runtime, bytes, room};
+use crate::guard::{self, Look, Out, Runtime, bytes, number, room};
 use crate::state::{Core, Kernel};
-use crate::store::{Block, Message};
+use crate::store::{Block, Message, WORD};
 use asx_kernel::channel::ChannelState;
 use asx_kernel::ids::{ChannelId, TaskId};
 use asx_kernel::session::{DropContext, PermitState};
@@ -213,7 +213,7 @@ export! {
     /// ASX_E_REENTRANT.
     fn asx_channel_try_send(sender: *mut AsxChannelSender as rt, value: *const c_void) {
         let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
-        at once: send_at_once(rt, sender, value);
+        at once: send_at_once;
         |core| {
             let core = core.keeps_all();
             core.prepare_send(rt, id)?;
@@ -290,7 +290,7 @@ export! {
     /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_try_recv(receiver: *mut AsxChannelReceiver as rt, out: *mut c_void) {
         let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
-        at once: recv_at_once(rt, receiver, out);
+        at once: recv_at_once;
         |core| {
             let core = core.keeps_all();
             let received = core.take(id, out, |world| world.try_recv(id));
@@ -416,52 +416,124 @@ pub unsafe extern "C" fn asx_send_permit_abort(permit: *mut AsxSendPermit) {
     unsafe { asx_send_permit_try_abort(permit) };
 }
 
-/// Sends, if that only moves an element; whether it has. What is to be refused is left to the call
-/// in full.
+/// A call of asx_channel_try_send in full.
+type SendInFull = unsafe fn(*mut AsxChannelSender, *const c_void) -> AsxStatus;
+/// A call of asx_channel_try_recv in full.
+type RecvInFull = unsafe fn(*mut AsxChannelReceiver, *mut c_void) -> AsxStatus;
+
+/// Sends an element if that only moves it, or else makes the full call.
+///
+/// Elements of a word are sent here. Other sizes have a separate function, because of its larger
+/// frame.
 ///
 /// # Safety
 /// Rules 1 and 2 of `guard`.
 #[inline(always)]
 unsafe fn send_at_once(
-    rt: *const AsxRuntime,
     sender: *mut AsxChannelSender,
     value: *const c_void,
-) -> bool {
-    // SAFETY: rules 1 and 2.
-    let (Ok(sender), Some(core)) = (unsafe { (guard::read(sender), Runtime::glance(rt)) }) else {
-        return false;
-    };
-    let Ok(id) = sender.channel.id() else { return false };
-    let Ok(block) = core.stores.block(id) else { return false };
-    // SAFETY: rule 2: the caller has given an element.
-    let Ok(data) = (unsafe { bytes(value, block.element()) }) else { return false };
-    let Ok(message) = block.put(id.0.index, data) else { return false };
-    let sent = core.world.try_send_quietly(id, message);
-    sent.map_err(|message| block.free(message)).is_ok()
+    in_full: SendInFull,
+) -> AsxStatus {
+    // SAFETY: rules 1 and 2; the core is not used after the last call in here.
+    unsafe {
+        let Ok(AsxChannelSender { rt, channel }) = guard::read(sender) else {
+            return in_full(sender, value);
+        };
+        let Some(core) = Runtime::glance(rt) else { return in_full(sender, value) };
+        let Ok(id) = channel.id() else { return in_full(sender, value) };
+        let Ok(block) = core.stores.block(id) else { return in_full(sender, value) };
+        if block.element() != WORD {
+            return send_any_size(sender, value, rt, id, in_full);
+        }
+        let Ok(data) = bytes(value, WORD) else { return in_full(sender, value) };
+        let Ok(message) = block.put(id.0.index, data) else { return in_full(sender, value) };
+        match core.world.try_send_quietly(id, message) {
+            Ok(()) => number(Ok(())),
+            Err(_) => in_full(sender, value),
+        }
+    }
 }
 
-/// Receives, if that only moves an element; whether it has. What is to be refused is left to the
-/// call in full.
+/// The same for an element of any size, of a channel that has been checked.
+///
+/// # Safety
+/// Rules 1, 2 and 3 of `guard`: the caller may have the core, and does not hold it.
+#[inline(never)]
+unsafe fn send_any_size(
+    sender: *mut AsxChannelSender,
+    value: *const c_void,
+    rt: *const AsxRuntime,
+    id: ChannelId,
+    in_full: SendInFull,
+) -> AsxStatus {
+    let send = |core: &mut Core| {
+        let block = core.stores.block(id).ok()?;
+        // SAFETY: rule 2: the caller of the library has given an element.
+        let data = unsafe { bytes(value, block.element()) }.ok()?;
+        let message = block.put(id.0.index, data).ok()?;
+        core.world.try_send_quietly(id, message).map_err(|message| block.free(message)).ok()
+    };
+    // SAFETY: rules 1 and 3.
+    let sent = unsafe { Runtime::of(rt).is_ok_and(|rt| rt.with(send).is_some()) };
+    // SAFETY: the caller's promise is that of the full call.
+    if sent { number(Ok(())) } else { unsafe { in_full(sender, value) } }
+}
+
+/// Receives an element if that only moves it, or else makes the full call.
 ///
 /// # Safety
 /// Rules 1 and 2 of `guard`.
 #[inline(always)]
 unsafe fn recv_at_once(
-    rt: *const AsxRuntime,
     receiver: *mut AsxChannelReceiver,
     out: *mut c_void,
-) -> bool {
-    // SAFETY: rules 1 and 2.
-    let (Ok(receiver), Some(core)) = (unsafe { (guard::read(receiver), Runtime::glance(rt)) })
-    else {
-        return false;
+    in_full: RecvInFull,
+) -> AsxStatus {
+    // SAFETY: rules 1 and 2; the core is not used after the last call in here.
+    unsafe {
+        let Ok(AsxChannelReceiver { rt, channel }) = guard::read(receiver) else {
+            return in_full(receiver, out);
+        };
+        let Some(core) = Runtime::glance(rt) else { return in_full(receiver, out) };
+        let Ok(id) = channel.id() else { return in_full(receiver, out) };
+        let Ok(block) = core.stores.block(id) else { return in_full(receiver, out) };
+        if block.element() != WORD {
+            return recv_any_size(receiver, out, rt, id, in_full);
+        }
+        let Ok(to) = room(out.cast::<u8>(), WORD) else { return in_full(receiver, out) };
+        match core.world.try_recv_quietly(id) {
+            Some(message) => {
+                message.unpack(to);
+                number(Ok(()))
+            }
+            None => in_full(receiver, out),
+        }
+    }
+}
+
+/// The same for an element of any size, of a channel that has been checked.
+///
+/// # Safety
+/// Rules 1, 2 and 3 of `guard`: the caller may have the core, and does not hold it.
+#[inline(never)]
+unsafe fn recv_any_size(
+    receiver: *mut AsxChannelReceiver,
+    out: *mut c_void,
+    rt: *const AsxRuntime,
+    id: ChannelId,
+    in_full: RecvInFull,
+) -> AsxStatus {
+    let receive = |core: &mut Core| {
+        let block = core.stores.block(id).ok()?;
+        // SAFETY: rule 2: the caller of the library has room for an element.
+        let to = unsafe { room(out.cast::<u8>(), block.element()) }.ok()?;
+        block.take(core.world.try_recv_quietly(id)?, to);
+        Some(())
     };
-    let Ok(id) = receiver.channel.id() else { return false };
-    let Ok(block) = core.stores.block(id) else { return false };
-    // SAFETY: rule 2: the caller has room for an element.
-    let Ok(to) = (unsafe { room(out.cast(), block.element()) }) else { return false };
-    let message = core.world.try_recv_quietly(id);
-    message.map(|message| block.take(message, to)).is_some()
+    // SAFETY: rules 1 and 3.
+    let received = unsafe { Runtime::of(rt).is_ok_and(|rt| rt.with(receive).is_some()) };
+    // SAFETY: the caller's promise is that of the full call.
+    if received { number(Ok(())) } else { unsafe { in_full(receiver, out) } }
 }
 
 impl AsxChannelId {

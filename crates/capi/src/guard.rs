@@ -7,8 +7,9 @@
 //! limits). Staleness comes after affinity because looking it up from a wrong thread would be the
 //! very race that affinity forbids.
 //!
-//! A function with an `at once` line tries that first: either all is done then, or nothing has
-//! changed. It allocates nothing, calls nobody and refuses nothing.
+//! An `at once` line names a function that tries a short path first and gets the full call as its
+//! last argument. Either the short path does everything, or it changes nothing and makes the full
+//! call. It allocates nothing, calls nothing of the program and refuses nothing.
 //!
 //! A function whose first argument is a context, a sender, a receiver or a permit finds its runtime
 //! in there; a context among the other arguments must be of the same runtime (`on`).
@@ -54,7 +55,7 @@ macro_rules! export {
             $own:ident $(: $own_type:ty as $rt:ident)? $(, $arg:ident: $type:ty)* $(,)?
         ) {
             $(let $pattern:pat = $check:expr;)*
-            $(at once: $at_once:expr;)?
+            $(at once: $at_once:path;)?
             |$core:ident| $body:expr
         }
     )*) => {$(
@@ -67,12 +68,13 @@ macro_rules! export {
             $own: own_type!($($own_type)?), $($arg: $type),*
         ) -> $crate::AsxStatus {
             const SIGNATURE: $crate::error::Signature = signature!($name($own $(, $arg)*));
+            at_once!([$($at_once)?] ($own: own_type!($($own_type)?) $(, $arg: $type)*) {
             // SAFETY: rules 1 and 2 of `guard`: what the caller promises.
             unsafe {
                 use $crate::handles::NamesRuntime as _;
                 $(let $rt = $own.runtime(); let _ = $rt;)?
                 let own_rt = $own.runtime();
-                at_once!([$($at_once)?] $crate::guard::enter(own_rt, SIGNATURE.kept(), |entry| {
+                $crate::guard::enter(own_rt, SIGNATURE.kept(), |entry| {
                     #[allow(unused_imports, reason = "not every function has other arguments")]
                     use $crate::handles::Claims as _;
                     let later = $crate::handles::is_later(&$own.raw())
@@ -110,8 +112,9 @@ macro_rules! export {
                     }
                     let answer = $crate::guard::body(|| $body);
                     answer.map_err(|status| entry.blame($core, status, stale))
-                }))
+                })
             }
+            })
         }
     )*};
 }
@@ -122,19 +125,24 @@ macro_rules! own_type {
     ($type:ty) => { $type };
 }
 
-/// A call, or first what it may do at once: then the call in full is apart, so that the frame of
-/// what is done at once stays small.
+/// The full call, or a short path that is tried before it. The full call is then a separate
+/// function, so that the short path has a small frame.
 macro_rules! at_once {
-    ([] $in_full:expr) => {
+    ([] ($($args:tt)*) $in_full:block) => {
         $in_full
     };
-    ([$at_once:expr] $in_full:expr) => {
-        // It takes room and saves time.
-        match cfg!(feature = "inline") && $at_once {
-            true => $crate::guard::number(Ok(())),
-            false => $crate::guard::apart(move || $in_full),
+    ([$at_once:path] ($($arg:ident: $type:ty),*) $in_full:block) => {{
+        #[cfg_attr(feature = "inline", inline(never))]
+        unsafe fn in_full($($arg: $type),*) -> $crate::AsxStatus $in_full
+        // SAFETY: what the caller promises is passed on.
+        unsafe {
+            // A short path takes room and saves time.
+            match cfg!(feature = "inline") {
+                true => $at_once($($arg,)* in_full),
+                false => in_full($($arg),*),
+            }
         }
-    };
+    }};
 }
 
 /// What an [`AsxRuntime`] points to.
@@ -383,12 +391,6 @@ impl<'a> Entry<'a> {
 #[inline(always)]
 pub(crate) fn look<T>(named: Named, check: impl FnOnce() -> Checked<T>) -> Result<T, Fault> {
     check().map_err(|bad| named.fault(bad))
-}
-
-/// Runs a call in full, apart from what it may do at once, which needs a smaller frame.
-#[inline(never)]
-pub(crate) fn apart(in_full: impl FnOnce() -> AsxStatus) -> AsxStatus {
-    in_full()
 }
 
 /// Runs what a call does once its arguments are good.

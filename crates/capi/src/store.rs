@@ -14,67 +14,66 @@ use core::mem::{MaybeUninit, size_of};
 /// Elements up to this size, such as numbers and pointers, are stored in the message itself.
 pub(crate) const WORD: usize = 8;
 
-/// A message: its bytes, or where they are.
+/// A message: its bytes, or where they are. Two words, which calls pass in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     /// The slot of its channel.
-    pub(crate) channel: u32,
-    /// Its slot among the channel's bytes, or `NO_SLOT`.
-    pub(crate) slot: u32,
-    /// The bytes of an element without a slot, followed by zeros.
-    pub(crate) word: [u8; WORD],
+    channel: u32,
+    /// The bytes of an element of up to `WORD` bytes, followed by zeros; else its slot among the
+    /// channel's bytes.
+    word: u64,
 }
 
 impl Message {
     /// Of a channel whose bytes are gone.
-    pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, slot: 0, word: [0; WORD] };
+    pub(crate) const NOWHERE: Message = Message { channel: u32::MAX, word: 0 };
 
-    /// The message of an element that needs no slot.
+    /// The message of an element of up to `WORD` bytes.
     #[inline(always)]
-    fn packed(channel: u32, data: &[u8]) -> Option<Message> {
+    fn packed(channel: u32, data: &[u8]) -> Message {
         let word = match data.as_array::<WORD>() {
-            Some(word) => *word,
-            None if data.is_empty() => [0; WORD],
-            None if data.len() < WORD => short_word(data),
-            None => return None,
+            Some(word) => u64::from_le_bytes(*word),
+            None => short_word(data),
         };
-        Some(Message { channel, slot: NO_SLOT, word })
+        Message { channel, word }
     }
 
     /// Copies the element of a message without a slot, or as much of it as is wanted.
     #[inline(always)]
-    fn unpack(&self, to: &mut [MaybeUninit<u8>]) {
+    pub(crate) fn unpack(self, to: &mut [MaybeUninit<u8>]) {
         match to.len() {
-            0 => {}
-            WORD => _ = to.write_copy_of_slice(&self.word),
+            WORD => _ = to.write_copy_of_slice(&self.word.to_le_bytes()),
             _ => copy_short_word(self.word, to),
         }
     }
 }
 
-/// The bytes of an element of 1 to 7 bytes. The sizes of numbers are copied without a call of
-/// `memcpy`, which takes longer than the copy.
+/// The bytes of an element of up to 7 bytes.
 #[inline]
-fn short_word(data: &[u8]) -> [u8; WORD] {
-    if let Some(four) = data.as_array::<4>() {
-        return u64::from(u32::from_le_bytes(*four)).to_le_bytes();
+fn short_word(data: &[u8]) -> u64 {
+    match *data {
+        [] => 0,
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        _ => data.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
-    let mut word = [0; WORD];
-    word.iter_mut().zip(data).for_each(|(to, from)| *to = *from);
-    word
 }
 
-/// Copies the first bytes of a word out.
+/// Copies the first bytes of a word out. The sizes of numbers are copied without a call of
+/// `memcpy`, which takes longer than the copy.
 #[inline]
-fn copy_short_word(word: [u8; WORD], to: &mut [MaybeUninit<u8>]) {
-    match (word.first_chunk::<4>(), to.len()) {
-        (Some(four), 4) => _ = to.write_copy_of_slice(four),
+fn copy_short_word(word: u64, to: &mut [MaybeUninit<u8>]) {
+    let word = word.to_le_bytes();
+    let [a, b, c, d, ..] = word;
+    match to.len() {
+        0 => {}
+        1 => _ = to.write_copy_of_slice(&[a]),
+        2 => _ = to.write_copy_of_slice(&[a, b]),
+        4 => _ = to.write_copy_of_slice(&[a, b, c, d]),
         _ => to.iter_mut().zip(word).for_each(|(to, from)| _ = to.write(from)),
     }
 }
-
-/// The slot of those.
-const NO_SLOT: u32 = u32::MAX;
 
 /// What the kernel may need for a slot of a channel: a permit or a message, its tables growing by
 /// doubling. Measured, with room to spare: see the tests in C.
@@ -142,9 +141,9 @@ impl Block {
         if data.len() != self.element {
             return Err(Status::InvalidArgument);
         }
-        match Message::packed(channel, data) {
-            Some(message) => Ok(message),
-            None => self.put_slot(channel, data),
+        match data.len() {
+            ..=WORD => Ok(Message::packed(channel, data)),
+            _ => self.put_slot(channel, data),
         }
     }
 
@@ -160,7 +159,7 @@ impl Block {
         if let Some(to) = self.bytes.get_mut(at..).and_then(|to| to.get_mut(..data.len())) {
             to.copy_from_slice(data);
         }
-        Ok(Message { channel, slot, word: [0; WORD] })
+        Ok(Message { channel, word: u64::from(slot) })
     }
 
     /// A slot that was never used.
@@ -176,10 +175,9 @@ impl Block {
     /// Copies an element out, if it is wanted, and frees its slot.
     #[inline]
     pub(crate) fn take(&mut self, message: Message, to: &mut [MaybeUninit<u8>]) {
-        if message.slot != NO_SLOT {
-            self.take_slot(message.slot, to);
-        } else {
-            message.unpack(to);
+        match self.element {
+            ..=WORD => message.unpack(to),
+            _ => self.take_slot(message.word as u32, to),
         }
     }
 
@@ -196,8 +194,8 @@ impl Block {
     /// Frees a message's slot.
     #[inline]
     pub(crate) fn free(&mut self, message: Message) {
-        if message.slot != NO_SLOT {
-            self.free.push(message.slot);
+        if self.element > WORD {
+            self.free.push(message.word as u32);
         }
     }
 }

@@ -281,7 +281,7 @@ impl<T, W> Channel<T, W> {
 
     /// Like [`try_send`](Channel::try_send), but only if that needs no wake and no allocation.
     /// Otherwise nothing changes.
-    #[inline]
+    #[inline(always)]
     pub fn try_send_quietly(&mut self, value: T) -> Result<(), T> {
         let room = self.queue.capacity();
         // Reserved slots need room too; one more message never grows the queue.
@@ -332,7 +332,7 @@ impl<T, W> Channel<T, W> {
     }
 
     /// Like [`try_recv`](Channel::try_recv), but only if no sender waits for the slot.
-    #[inline]
+    #[inline(always)]
     pub fn try_recv_quietly(&mut self) -> Option<T> {
         if self.waiters.line.is_empty() { self.queue.pop_front() } else { None }
     }

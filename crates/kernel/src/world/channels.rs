@@ -36,10 +36,10 @@ impl<P, V> World<P, V> {
 
     /// Like [`try_send`](World::try_send), but only if there is no journal, no waiter to wake and
     /// no need to allocate. Otherwise nothing changes.
-    #[inline]
+    #[inline(always)]
     pub fn try_send_quietly(&mut self, channel: ChannelId, value: V) -> Result<(), V> {
         match self.journal.is_off() {
-            true => match self.usable(channel) {
+            true => match self.usable_inlined(channel) {
                 Ok(record) => record.law.try_send_quietly(value),
                 Err(_) => Err(value),
             },
@@ -91,10 +91,10 @@ impl<P, V> World<P, V> {
 
     /// Like [`try_recv`](World::try_recv), but only if there is no journal and no sender waits for
     /// the slot. Otherwise nothing changes.
-    #[inline]
+    #[inline(always)]
     pub fn try_recv_quietly(&mut self, channel: ChannelId) -> Option<V> {
         match self.journal.is_off() {
-            true => self.usable(channel).ok()?.law.try_recv_quietly(),
+            true => self.usable_inlined(channel).ok()?.law.try_recv_quietly(),
             false => None,
         }
     }
@@ -230,6 +230,12 @@ impl<P, V> World<P, V> {
     /// Returns the channel, if its region permits its use.
     #[inline]
     pub(super) fn usable(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
+        self.usable_inlined(channel)
+    }
+
+    /// The same for the short paths, which call nothing.
+    #[inline(always)]
+    fn usable_inlined(&mut self, channel: ChannelId) -> Answer<&mut ChannelRecord<V>> {
         let record = self.channels.get_mut(channel.0).ok_or(Status::StaleHandle)?;
         if let Some(region) = record.scope {
             let known = self.regions.get(region.0).filter(|record| !record.retired);
