@@ -8,6 +8,7 @@
 //! Calls that end things do not look: what they need is at hand since what they end was added.
 
 use crate::abi::AsxRuntime;
+use crate::config::{AsxRuntimeConfig, size};
 use crate::guard::Runtime;
 use crate::pool::{Aside, CREDIT, SMALL_CALLS};
 use crate::state::{Core, Role};
@@ -26,7 +27,49 @@ const TEXT: usize = 32;
 pub(crate) const CREATION: Aside =
     Aside { bytes: size_of::<Runtime>() * 5 / 4 + 24 * 1024, piece: size_of::<Runtime>() };
 
+/// The part of it that is still needed when the runtime's own memory is allocated.
+pub(crate) const CREATED: Aside = Aside { bytes: 24 * 1024, piece: 1024 };
+
+/// Events of a journal whose memory is reserved when the runtime is made, and how many for a longer
+/// one.
+const SHORT_JOURNAL: usize = 4096;
+const SOME_EVENTS: usize = 64;
+
 impl Core {
+    /// Reserves the memory that a new runtime has from the beginning: mailbox, journal, reports, and
+    /// the tables of a strict pool.
+    pub(crate) fn make_ready(&mut self, config: &AsxRuntimeConfig, rt: &Runtime) -> Answer {
+        let refused = |_| Status::ResourceExhausted;
+        // Room for as many tasks as there can be, if that is not too many.
+        let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20) as usize;
+        rt.reserve.strictly(|| rt.mailbox.try_reserve(slots)).map_err(refused)?;
+        // A journal that is not too long has its memory now; others grow.
+        let events = size(config.max_trace);
+        let events = if events <= SHORT_JOURNAL { events } else { SOME_EVENTS };
+        let journal = self.world.journal_mut();
+        rt.reserve.strictly(|| journal.try_reserve(events)).map_err(refused)?;
+        rt.reserve.strictly(|| self.ghosts.try_reserve()).map_err(refused)?;
+        if config.is_strict() {
+            self.reserve_limits(config, rt)?;
+        }
+        self.make_room(rt, 0, 0)
+    }
+
+    /// Gives every table the size of its limit, so that none grows by doubling, which would leave
+    /// its old memory in pieces. For strict pools, all of whose limits are finite.
+    fn reserve_limits(&mut self, config: &AsxRuntimeConfig, rt: &Runtime) -> Answer {
+        let most = [config.max_tasks, config.max_regions, config.max_channels, config.max_timers];
+        let most = size(most.into_iter().fold(0, u64::max));
+        let finalizers = size(config.max_finalizers);
+        let bodies = config.max_tasks.saturating_add(config.max_cleanups);
+        let bodies = size(bodies).saturating_add(finalizers);
+        let made = rt.reserve.strictly(|| {
+            self.world.prepare(most, finalizers, bodies)?;
+            self.reserve_bodies(bodies)
+        });
+        made.map_err(|_| Status::ResourceExhausted)
+    }
+
     /// Makes room for one thing more of each kind, and for a text of so many bytes.
     ///
     /// # Safety

@@ -4,7 +4,7 @@ use crate::abi::{
     ASX_NONE, AsxDiagnosis, AsxProgress, AsxQueuesInfo, AsxRuntime, AsxStats, AsxStatus, AsxTaskId,
     AsxTime,
 };
-use crate::ahead::CREATION;
+use crate::ahead::{CREATED, CREATION};
 use crate::config::{
     ASX_FLAG_POOL, ASX_FLAG_SEED_FROM_ENTROPY, ASX_LOG_WARN, AsxRuntimeConfig, Hooks,
 };
@@ -120,28 +120,14 @@ fn tell_need(config: &AsxRuntimeConfig, hooks: &Hooks) {
 
 /// Makes a runtime of memory that is at hand, and everything ready in there that can be.
 fn build(config: &AsxRuntimeConfig, owner: u64, reserve: Reserve) -> Answer<*mut AsxRuntime> {
-    let refused = |_| Status::ResourceExhausted;
     reserve.check(CREATION, 0)?;
-    // Room for as many tasks as there can be, if that is not too many.
-    let slots = u32::try_from(config.max_tasks).unwrap_or(64).clamp(1, 1 << 20) as usize;
-    let mailbox = Mailbox::new();
-    reserve.strictly(|| mailbox.try_reserve(slots)).map_err(refused)?;
-    let mut core = Core::new(config)?;
-    // A journal that is not too long has its memory now; others grow.
-    let events = usize::try_from(config.max_trace).unwrap_or(usize::MAX);
-    let events = if events <= SHORT_JOURNAL { events } else { SOME_EVENTS };
-    reserve.strictly(|| core.world.journal_mut().try_reserve(events)).map_err(refused)?;
-    reserve.strictly(|| core.ghosts.try_reserve()).map_err(refused)?;
-    let rt = Box::new(Runtime::new(config, owner, reserve, mailbox, core));
+    let core = Core::new(config)?;
+    let rt = Box::new(Runtime::new(config, owner, reserve, Mailbox::new(), core));
+    rt.reserve.check(CREATED, 0)?;
     // SAFETY: rule 3 of `guard`: nobody else has it yet.
-    unsafe { rt.with(|core| core.make_room(&rt, 0, 0))? };
+    unsafe { rt.with(|core| core.make_ready(config, &rt))? };
     Ok(Box::into_raw(rt).cast::<AsxRuntime>())
 }
-
-/// Events of a journal whose memory is reserved when the runtime is made, and how many for a longer
-/// one.
-const SHORT_JOURNAL: usize = 4096;
-const SOME_EVENTS: usize = 64;
 
 /// Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
 /// time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not

@@ -119,6 +119,7 @@ static void sizes(void)
     char number[32];
 
     OK(asx_runtime_config_pool_size(&config, &needed));
+    EQUAL(needed < (uint64_t)768 << 10, 1);
     config.log = logs;
     for (config.pool_bytes = 1; config.pool_bytes < needed; config.pool_bytes *= 2) {
         told[0] = 0;
@@ -153,13 +154,23 @@ static void filled(const asx_runtime_config *limits)
     asx_channel_id channel;
     asx_timer_handle timer;
     asx_progress progress;
-    uint64_t i, token, finalizers = 0, cleanups = 0, stops = 0;
+    uint64_t i, n, token, finalizers = 0, cleanups = 0, stops = 0;
+    int32_t cancelled;
 
     OK(asx_runtime_config_pool_size(&config, &config.pool_bytes));
     rt = runtime_of(&config);
     asked = 0;
     failing = forever = 1;
     region = root(rt);
+    /* Timers of many instants, armed together and cancelled together. */
+    for (i = 0; i < 200; ++i) {
+        static asx_timer_handle timers[2048];
+        for (n = 0; n < config.max_timers; ++n)
+            OK(asx_region_timer_arm(rt, region, asx_after(i * 7919 % 100000 * MS + MS + n), NULL,
+                &timers[n]));
+        for (n = 0; n < config.max_timers; ++n)
+            OK(asx_region_timer_cancel(rt, timers[n], &cancelled));
+    }
     for (i = 1; i < config.max_regions; ++i) {
         OK(asx_region_open(rt, region, NULL, &region));
         if (finalizers < config.max_finalizers && ++finalizers)
@@ -201,6 +212,34 @@ static void filled(const asx_runtime_config *limits)
     OK(asx_runtime_destroy(rt));
     EQUAL(asked, 0);
     failing = forever = 0;
+}
+
+/* Each limit just beyond a power of two, where tables that double would be largest; and every limit
+ * as small as it can be. */
+static void each_limit(void)
+{
+    asx_runtime_config config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_tasks = config.max_ready = 1025;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_regions = 257;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_channels = config.max_obligations = 1025;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_timers = 1025;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_finalizers = 1025;
+    filled(&config);
+    config = config_of(ASX_PROFILE_EMBEDDED);
+    config.max_cleanups = config.max_borrows = 1025;
+    filled(&config);
+    config.max_tasks = config.max_regions = config.max_obligations = config.max_channels = 1;
+    config.max_timers = config.max_finalizers = config.max_cleanups = config.max_borrows = 1;
+    config.max_trace = 1;
+    filled(&config);
 }
 
 static unsigned long watchdogs;
@@ -484,6 +523,7 @@ int main(int argc, char **argv)
     filled(&config);
     config.max_finalizers = config.max_cleanups = config.max_borrows = 900;
     filled(&config);
+    each_limit();
     config = config_of(ASX_PROFILE_EMBEDDED);
     config.watchdog = on_watchdog;
     churn(&config, sampled ? 20000 : 1000000, 1, 0);

@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use super::level::{PLACES, SLOTS};
-use super::turn::SPARE;
+use super::turn::spare;
 use super::{Wheel, unit};
 use crate::named::ensure;
 use crate::queue::Node;
@@ -34,7 +34,7 @@ impl<T> Wheel<T> {
         }
         ensure(times.iter().all(|n| *n == 1), "an entry is not in exactly one place")?;
         ensure(dead == self.dead, "the dead are miscounted")?;
-        ensure(dead <= 2 * self.storage() + SPARE, "the dead accumulate")?;
+        ensure(dead <= 2 * self.storage() + spare(self.config.limit), "the dead accumulate")?;
         let group = self.first().is_some_and(|first| first.deadline <= self.group_end);
         ensure(self.group_end == 0 || group, "a group outlives its members")
     }

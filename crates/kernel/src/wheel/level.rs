@@ -74,14 +74,16 @@ impl Levels {
         take(&mut self.slots[place].refs)
     }
 
-    /// Empties all slots; each keeps room for at most so many.
-    pub(super) fn clear(&mut self, room: usize) {
+    /// Empties all slots. Lists with memory for more than `keep` references release it.
+    pub(super) fn clear(&mut self, keep: usize) {
         for (word, slots) in self.occupied.iter_mut().zip(self.slots.chunks_mut(64)) {
             if replace(word, 0) != 0 {
                 slots.iter_mut().for_each(|slot| {
                     slot.min = u64::MAX;
                     slot.refs.clear();
-                    slot.refs.shrink_to(room);
+                    if slot.refs.capacity() > keep {
+                        slot.refs = Vec::new();
+                    }
                 });
             }
         }

@@ -12,6 +12,9 @@ pub(super) const NIL: u32 = u32::MAX;
 pub(super) const MAX_ENTRIES: usize = 1 << 31;
 /// Buffers up to this capacity survive emptiness, so that a lone timer does not allocate each time.
 pub(super) const KEEP: usize = 64;
+/// A wheel with at most this limit keeps all its buffers: their size is bounded, and to shrink and
+/// grow them again leaves an allocator with small pieces.
+pub(super) const SMALL_LIMIT: usize = 4096;
 
 /// The data of a timer.
 #[derive(Debug)]
@@ -71,11 +74,11 @@ impl<T> Slab<T> {
         Some((token, body.deadline))
     }
 
-    /// Gives the storage back; only when nothing lives.
-    pub(super) fn release(&mut self) {
+    /// Releases the storage but for `room` entries. Only when nothing lives.
+    pub(super) fn release(&mut self, room: usize) {
         self.bodies.clear();
-        self.bodies.shrink_to(KEEP);
+        self.bodies.shrink_to(room);
         self.free.clear();
-        self.free.shrink_to(KEEP);
+        self.free.shrink_to(room);
     }
 }

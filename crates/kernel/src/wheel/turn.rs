@@ -3,16 +3,27 @@
 use core::mem::take;
 
 use super::level::SLOTS;
-use super::slab::KEEP;
+use super::slab::{KEEP, SMALL_LIMIT};
 use super::{LEVELS, TICK, Wheel, place, unit};
 use crate::queue::{Node, sort};
 
-/// References to cancelled timers that may be kept in addition to two for each entry.
-pub(super) const SPARE: usize = 256;
+/// References to cancelled timers that a wheel with this limit may keep in addition to two for each
+/// entry.
+pub(super) fn spare(limit: usize) -> usize {
+    limit.min(256)
+}
 
-/// The most references there are to so many timers, living and cancelled.
-pub fn refs_of(timers: usize) -> usize {
-    timers.saturating_mul(3).saturating_add(SPARE + 1)
+/// The capacity that the list of an empty slot keeps in a wheel with this limit, so that a lone timer
+/// does not allocate each time. It stays allocated as long as the wheel: for all slots together these
+/// are 32 KiB, and for limits above 256 timers 128 bytes for each timer, up to 512 KiB. Larger lists
+/// are released rather than shrunk, because shrinking in place leaves an allocator with small pieces.
+pub(super) fn keep(limit: usize) -> usize {
+    (limit / 64).clamp(4, KEEP)
+}
+
+/// The most references there are in a wheel with this limit, to living and to cancelled timers.
+pub fn refs_of(limit: usize) -> usize {
+    limit.saturating_mul(3).saturating_add(spare(limit) + 1)
 }
 
 /// Ignores moves of nodes. A single function, so that the code of the heap exists once.
@@ -111,9 +122,9 @@ impl<T> Wheel<T> {
                 None => self.dead -= 1,
             }
         }
-        refs.shrink_to(KEEP);
         // What belongs to the rest of a group's last tick is in the slot again.
-        if self.levels.slots[place].refs.is_empty() {
+        let kept = refs.capacity() <= keep(self.config.limit);
+        if kept && self.levels.slots[place].refs.is_empty() {
             self.levels.slots[place].refs = refs;
         }
     }
@@ -140,7 +151,7 @@ impl<T> Wheel<T> {
     #[inline]
     pub(super) fn tidy(&mut self) {
         let age = self.next_generation.wrapping_sub(self.renewed);
-        if self.dead > 2 * self.storage() + SPARE || age >= 1 << 31 {
+        if self.dead > 2 * self.storage() + spare(self.config.limit) || age >= 1 << 31 {
             self.renew(usize::MAX);
         }
     }
@@ -149,7 +160,7 @@ impl<T> Wheel<T> {
     /// visited in order, which causes few cache misses.
     #[cold]
     fn renew(&mut self, room: usize) {
-        self.levels.clear(room);
+        self.levels.clear(keep(self.config.limit));
         self.run.clear();
         self.run.shrink_to(room);
         self.taken = 0;
@@ -206,8 +217,9 @@ impl<T> Wheel<T> {
             self.bound_near();
         }
         if self.is_empty() && self.storage() > 0 {
-            self.slab.release();
-            self.renew(KEEP);
+            let room = if self.config.limit <= SMALL_LIMIT { usize::MAX } else { KEEP };
+            self.slab.release(room);
+            self.renew(room);
         }
     }
 

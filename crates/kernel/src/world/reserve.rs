@@ -94,7 +94,8 @@ impl<P, V> World<P, V> {
         let channels = more.min(limits.channels.saturating_sub(self.usage.channels));
         let all = self.usage.tasks.saturating_add(tasks);
         room(&mut self.doomed, all)?;
-        room(&mut self.due, self.wheel.len() + more)?;
+        let timers = self.wheel.len().saturating_add(more).min(self.config.wheel.limit);
+        room(&mut self.due, timers)?;
         // The caller's cancel, and one for each region that its parent cancels.
         room(&mut self.cancels, self.usage.regions + regions + 1)?;
         room(&mut self.dropped, self.usage.channels + channels)?;
