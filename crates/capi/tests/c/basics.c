@@ -300,6 +300,96 @@ static int32_t fails(asx_cx *cx, void *ctx)
     return ASX_POLL_ERROR;
 }
 
+/* Codes of the program are refused: they belong in the message. */
+static int32_t fails_with_its_own_code(asx_cx *cx, void *ctx)
+{
+    (void)ctx;
+    ANSWERS(asx_task_set_error(cx->rt, cx->task, 5, "5"), ASX_E_INVALID_ARGUMENT);
+    OK(asx_task_set_error(cx->rt, cx->task, -1, "code 5"));
+    return ASX_POLL_ERROR;
+}
+
+static int32_t joins_itself(asx_cx *cx, void *ctx)
+{
+    int32_t end = -1;
+    ++*(int *)ctx;
+    ANSWERS(asx_task_join(cx->rt, cx->task, cx->task, &end), ASX_E_INVALID_ARGUMENT);
+    EQUAL(end, -1);
+    return ASX_POLL_READY;
+}
+
+static void own_codes_and_self_joins(void)
+{
+    asx_runtime *rt = runtime();
+    asx_task_id task;
+    asx_task_info info;
+    char text[16];
+    int polls = 0;
+
+    task = spawn(rt, root(rt), fails_with_its_own_code, NULL);
+    run(rt, 0);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_ERR);
+    info.struct_size = (uint32_t)sizeof info;
+    OK(asx_task_get_info(rt, task, &info));
+    EQUAL(info.error, -1);
+    OK(asx_task_get_text(rt, task, ASX_TEXT_OUTCOME, text, sizeof text, NULL));
+    EQUAL(strcmp(text, "code 5"), 0);
+    task = spawn(rt, root(rt), joins_itself, &polls);
+    run(rt, 0);
+    EQUAL(polls, 1);
+    EQUAL(outcome(rt, task), ASX_OUTCOME_OK);
+    OK(asx_runtime_destroy(rt));
+}
+
+enum { TIED = 4 };
+static asx_task_id tied[TIED];
+static int tied_order[2 * TIED], tied_polls;
+
+static int32_t writes_its_number(asx_cx *cx, void *ctx)
+{
+    int i;
+    for (i = 0; i < TIED; ++i)
+        if (tied[i].generation && asx_same_task(tied[i], cx->task))
+            tied_order[tied_polls++] = i;
+    (void)ctx;
+    return ASX_POLL_PENDING;
+}
+
+/* Equal tasks that were woken in another order than they were spawned in: R-50. */
+static void ties(int32_t tie_break, const int *expected)
+{
+    static const int woken[TIED] = { 2, 0, 3, 1 };
+    asx_runtime_config config = config_of(ASX_PROFILE_CORE);
+    asx_runtime *rt;
+    int i;
+
+    /* The default is not written, but asked for. */
+    if (tie_break == -1)
+        EQUAL(config.tie_break, ASX_TIE_TASK_KEY);
+    else
+        config.tie_break = tie_break;
+    rt = runtime_of(&config);
+    for (i = 0; i < TIED; ++i)
+        tied[i] = spawn(rt, root(rt), writes_its_number, NULL);
+    run(rt, 0);
+    tied_polls = 0;
+    for (i = 0; i < TIED; ++i)
+        OK(asx_task_wake(rt, tied[woken[i]]));
+    run(rt, 0);
+    EQUAL(tied_polls, TIED);
+    for (i = 0; i < TIED; ++i)
+        EQUAL(tied_order[i], expected[i]);
+    OK(asx_runtime_destroy(rt));
+}
+
+static void tie_breaks(void)
+{
+    static const int by_key[TIED] = { 0, 1, 2, 3 }, by_arrival[TIED] = { 2, 0, 3, 1 };
+    ties(-1, by_key);
+    ties(ASX_TIE_TASK_KEY, by_key);
+    ties(ASX_TIE_FIFO, by_arrival);
+}
+
 static int32_t joins(asx_cx *cx, void *ctx)
 {
     asx_runtime *rt = cx->rt;
@@ -638,6 +728,8 @@ int main(void)
     giants();
     cancels();
     failures();
+    own_codes_and_self_joins();
+    tie_breaks();
     finalizers();
     late_finalizers();
     obligations();

@@ -87,6 +87,25 @@ static void fields_are_named(void)
     OK(asx_runtime_destroy(rt));
 }
 
+/* The text says which part of an argument is wrong. */
+static void texts_name_the_cause(void)
+{
+    asx_runtime *rt = runtime();
+    asx_region_id region = root(rt);
+    asx_region_info info;
+    void *out = NULL;
+    info.struct_size = (uint32_t)sizeof info;
+    ANSWERS(asx_region_alloc(rt, region, SIZE_MAX, 8, &out), ASX_E_RESOURCE_EXHAUSTED);
+    told(rt, ASX_E_RESOURCE_EXHAUSTED, "asx_region_alloc", "size", "none");
+    is("the text", error.text, "It is more than memory can have.");
+    EQUAL(out == NULL, 1);
+    region.bits |= UINT64_C(0x1F) << 32;
+    ANSWERS(asx_region_get_info(rt, region, &info), ASX_E_INVALID_ARGUMENT);
+    told(rt, ASX_E_INVALID_ARGUMENT, "asx_region_get_info", "region", "none");
+    is("the text", error.text, "Its handle has a state mask that is not one state of its type.");
+    OK(asx_runtime_destroy(rt));
+}
+
 /* What only says how things stand is no failure; what goes well leaves the last one alone. */
 static void the_last_failure_stays(void)
 {
@@ -233,6 +252,7 @@ static void configurations_are_checked(void)
 int main(void)
 {
     fields_are_named();
+    texts_name_the_cause();
     the_last_failure_stays();
     it_can_be_asked_in_callbacks();
     configurations_are_checked();

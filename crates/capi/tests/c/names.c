@@ -378,6 +378,14 @@ static void many_timers(void)
         asx_waker_wake(due[i]);
     for (i = 0; i < 300; ++i)
         WANT(fired[i] == 1);
+    /* An empty wheel can be filled again: timers get the slots, not the wakers, of earlier ones. */
+    for (i = 0; i < 300; ++i)
+        WANT(asx_timer_register(wheel, 7000 * MS + i, counter(&fired[299 - i]), &handle) == ASX_OK);
+    WANT(asx_timer_collect_expired(wheel, 8000 * MS, due, 300) == 300);
+    for (i = 0; i < 300; ++i) {
+        asx_waker_wake(due[i]);
+        WANT(fired[299 - i] == 2);
+    }
     WANT(asx_timer_wheel_destroy(wheel) == ASX_OK);
 }
 
