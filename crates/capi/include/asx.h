@@ -30,8 +30,11 @@
  *    ASX_E_RESOURCE_EXHAUSTED and has no effect. The process is never ended for lack of memory.
  *  - ASX_E_INTERNAL reports a bug in asx. Every later call returns it too.
  *
- * Comments list: Pre, what the caller must ensure; Thread, who may call; Owns, what changes hands;
- * Answers, every status that the function returns.
+ * Comments have these sections where there is something to say:
+ *  - Parameters: the requirements for arguments, beside the rules above.
+ *  - Thread: the threads that may call; without this section only the owner.
+ *  - Ownership: the objects and memory that change hands; without it none do.
+ *  - Returns: every status that the function returns, with its condition if the name does not tell.
  *
  * This file is generated from crates/capi/src. Do not edit it.
  */
@@ -195,7 +198,7 @@ typedef uint64_t asx_id;
 /* One of the cancel kinds, ASX_CANCEL_USER to ASX_CANCEL_SHUTDOWN. */
 typedef int32_t asx_cancel_kind;
 
-/* One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 where there is none. */
+/* One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 for none. */
 typedef int32_t asx_cancel_phase;
 
 /* One of the channel states, ASX_CHANNEL_OPEN to ASX_CHANNEL_FULLY_CLOSED. */
@@ -342,7 +345,7 @@ typedef struct asx_waker {
     asx_task_id task;
 } asx_waker;
 
-/* Returns the time in nanoseconds, which never goes back; ASX_NONE if there is none to give. */
+/* Returns the time in nanoseconds, which never decreases; ASX_NONE if it is not available. */
 typedef asx_time (*asx_clock_now_fn)(void *state);
 
 /* Waits until an instant, or shorter. ASX_NONE: until something happens. */
@@ -352,7 +355,7 @@ typedef void (*asx_clock_wait_fn)(void *state, asx_time until);
  * is a variable of the program.
  */
 typedef struct asx_clock {
-    /* Asked for ASX_NOW; NULL: there is no clock. */
+    /* Called for ASX_NOW. NULL: there is no clock. */
     asx_clock_now_fn now;
     /* For the program's own loop, between steps; the library does not call it. May be NULL. */
     asx_clock_wait_fn wait_until;
@@ -360,8 +363,8 @@ typedef struct asx_clock {
     void *state;
 } asx_clock;
 
-/* Polls a task: what it does, and one of the ASX_POLL_ constants as its result. Like every
- * callback it must return: to leave it by longjmp or an exception is forbidden
+/* Polls a task: continues its work, and returns one of the ASX_POLL_ constants. Like every
+ * callback it must return: leaving it by longjmp or an exception is forbidden
  * (asx_runtime_recover).
  */
 typedef int32_t (*asx_poll_fn)(asx_cx *cx, void *ctx);
@@ -369,9 +372,9 @@ typedef int32_t (*asx_poll_fn)(asx_cx *cx, void *ctx);
 /* Called once with a context pointer that will not be used again. */
 typedef void (*asx_drop_fn)(void *ctx);
 
-/* What a task, a finalizer or a cleanup entry is. */
+/* The callbacks of a task, a finalizer or a cleanup entry. */
 typedef struct asx_body {
-    /* Polled until it answers something else than ASX_POLL_PENDING. Not NULL. */
+    /* Called until it returns something other than ASX_POLL_PENDING. Not NULL. */
     asx_poll_fn poll;
     /* Handed to `poll` and `drop`; never looked at. */
     void *ctx;
@@ -391,7 +394,9 @@ typedef struct asx_body {
 /* The task gave up because a call answered ASX_E_CANCELLED or ASX_E_BUDGET_EXHAUSTED. */
 #define ASX_POLL_CANCELLED 3
 
-/* The task broke: what a panic or an escaped exception is. An unknown answer counts as this. */
+/* The task failed unexpectedly, as by a panic or an escaped exception. Unknown results count as
+ * this.
+ */
 #define ASX_POLL_PANICKED 4
 
 /* "None" or "never" where a time or a number may be absent, and "no limit" where a limit may. */
@@ -416,7 +421,7 @@ typedef struct asx_when {
     uint32_t reserved;
 } asx_when;
 
-/* What a task or region may use. What counts is the tighter of its own and its region's. */
+/* The limits of a task or region. The limits of its region apply as well. */
 typedef struct asx_budget {
     /* The instant at which it ends; ASX_NONE for none. */
     asx_time deadline;
@@ -426,7 +431,7 @@ typedef struct asx_budget {
     uint64_t cost_quota;
 } asx_budget;
 
-/* Children go on when one fails. */
+/* Children continue when one fails. */
 #define ASX_POLICY_COLLECT_ALL 0
 
 /* The first failure cancels the siblings. */
@@ -575,7 +580,7 @@ typedef struct asx_cancel_reason {
 typedef struct asx_task_entry {
     /* The task. */
     asx_task_id task;
-    /* The context of what will be polled next. */
+    /* The context pointer that will be polled next. */
     void *ctx;
 } asx_task_entry;
 
@@ -709,7 +714,7 @@ typedef struct asx_event {
     uint64_t field[8];
 } asx_event;
 
-/* Who is still alive. */
+/* Counts of everything that is still alive. */
 typedef struct asx_diagnosis {
     /* Set by the caller: sizeof(asx_diagnosis). */
     uint32_t struct_size;
@@ -727,7 +732,7 @@ typedef struct asx_diagnosis {
     uint64_t channels;
 } asx_diagnosis;
 
-/* What a step did. */
+/* The result of a step. */
 typedef struct asx_progress {
     /* Set by the caller: sizeof(asx_progress). */
     uint32_t struct_size;
@@ -781,12 +786,12 @@ typedef struct asx_stats {
     uint64_t obligations_leaked;
 } asx_stats;
 
-/* Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
- * that call is of answers it ASX_E_REENTRANT; other runtimes it may use.
+/* Gives `size` bytes aligned for every type of C, or NULL. It runs inside a call, whose runtime
+ * returns ASX_E_REENTRANT to it; it may use other runtimes.
  */
 typedef void *(*asx_alloc_fn)(void *hook, size_t size);
 
-/* Takes back what the other gave. What it may call is the same. */
+/* Frees memory of the allocation function. The same rules apply to its calls. */
 typedef void (*asx_free_fn)(void *hook, void *pointer);
 
 /* Runtimes of a process that can have a pool of a fixed size (ASX_FLAG_POOL) at once; those
@@ -812,20 +817,19 @@ typedef void (*asx_free_fn)(void *hook, void *pointer);
 /* The seed is drawn from the entropy hook. */
 #define ASX_FLAG_SEED_FROM_ENTROPY 2u
 
-/* All memory is reserved at creation, as in the embedded profile. Of the runtimes of a process
- * ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
+/* All memory is reserved at creation, as in the embedded profile. At most ASX_POOLS_MOST runtimes
+ * of a process can have such a pool at once.
  */
 #define ASX_FLAG_POOL 4u
 
-/* What the pool cannot serve is refused: the allocator is not asked after the creation. Together
- * with ASX_FLAG_POOL only, of which it is the default in the embedded and automotive profiles.
- * Without it a pool that is used up is followed by the allocator (`pool_spills`).
+/* Requests beyond the pool are refused: the allocator is not used after the creation. Only with
+ * ASX_FLAG_POOL. The default in the embedded and automotive profiles. Without this flag the
+ * allocator provides further blocks when the pool is used up (`pool_spills`).
  */
 #define ASX_FLAG_STRICT 64u
 
-/* There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
- * two runs were the same cannot be told; everything else is as with one. A build without
- * ASX_FEATURE_JOURNAL does as if it were always set.
+/* There is no journal: nothing is recorded, nothing can be read, and there is no digest, so that
+ * runs cannot be compared. Nothing else differs. Always set in builds without ASX_FEATURE_JOURNAL.
  */
 #define ASX_FLAG_NO_JOURNAL 16u
 
@@ -859,7 +863,7 @@ typedef void (*asx_log_fn)(void *hook, int32_t level, const char *text, size_t s
 typedef struct asx_ghost {
     /* One of the ASX_GHOST_ constants. */
     int32_t kind;
-    /* What the call answered. */
+    /* The status that the call returned. */
     asx_status status;
     /* The bits of the handle it was about. */
     uint64_t bits;
@@ -880,7 +884,7 @@ typedef struct asx_ghost {
 /* Takes a report of a misuse, which is not kept. */
 typedef void (*asx_ghost_fn)(void *hook, const asx_ghost *ghost);
 
-/* Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_. */
+/* Reports that the watchdog of a task has expired, and the action: ASX_WATCHDOG_. */
 typedef void (*asx_watchdog_fn)(void *hook, asx_runtime *rt, asx_task_id task, int32_t stage);
 
 /* How a runtime is set up: filled by asx_runtime_config_init, then changed. */
@@ -913,7 +917,7 @@ typedef struct asx_runtime_config {
     uint64_t max_trace;
     /* Polls, and timers fired, in one call of asx_step; 0 is refused, since nothing could run. */
     uint64_t max_steps;
-    /* What happens when the journal is full: ASX_TRACE_. */
+    /* The treatment of events when the journal is full: ASX_TRACE_. */
     int32_t trace_full;
     /* The order of tasks that are equal by priority or deadline: ASX_TIE_. */
     int32_t tie_break;
@@ -945,23 +949,24 @@ typedef struct asx_runtime_config {
      * NULL: allocated. How many are enough: asx_runtime_config_pool_size.
      */
     void *pool_memory;
-    /* Given to each hook, but not to the clock, which has a pointer of its own. */
+    /* Passed to each hook. The clock has a separate pointer. */
     void *hook;
     /* The clock for ASX_NOW; without one, `clock.now` is NULL. If it returns ASX_NONE it has no
-     * time to give: the call answers ASX_E_CAPABILITY_DENIED, and nothing has happened.
+     * time to give: the call returns ASX_E_CAPABILITY_DENIED and has no effect.
      */
     asx_clock clock;
     /* Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none. */
     asx_log_fn log;
     /* Seeds; may be NULL. */
     asx_entropy_fn entropy;
-    /* Who calls; NULL: pthread_self where there is one, else calls are not checked. Asked by
-     * every call, on any thread: it must not call this library itself, which is not checked.
+    /* Identifies the calling thread. NULL: pthread_self where there is one, else threads are not
+     * checked. Called by every function, on any thread. It must not call this library, which is
+     * not checked.
      */
     asx_thread_fn thread;
     /* Reports of misuse; may be NULL. */
     asx_ghost_fn ghost;
-    /* Finalizers (asx_region_defer) whose region has not begun to run them. */
+    /* Registered finalizers (asx_region_defer) that have not been started. */
     uint64_t max_finalizers;
     /* Entries of all tasks' cleanup stacks (asx_task_push_cleanup). */
     uint64_t max_cleanups;
@@ -987,7 +992,7 @@ typedef struct asx_runtime_config {
 /* A permit was used after its resolution. */
 #define ASX_GHOST_PERMIT_REUSE 1
 
-/* A channel was used whose other side, or own side, is closed. */
+/* A channel was used although a side of it is closed. */
 #define ASX_GHOST_CLOSED_CHANNEL 2
 
 /* An obligation was resolved twice. */
@@ -1002,7 +1007,7 @@ typedef struct asx_runtime_config {
 /* A call came from a wrong thread. */
 #define ASX_GHOST_AFFINITY 6
 
-/* Something was used through a handle whose thing is gone. */
+/* A stale handle was used. */
 #define ASX_GHOST_STALE 7
 
 /* A region's memory was written to behind its end or after the region was Closed, or asked for
@@ -1019,14 +1024,14 @@ typedef struct asx_runtime_config {
 /* Statuses, events and values have names, and reports of misuse name the call. */
 #define ASX_FEATURE_NAMES 2u
 
-/* There are texts about what goes on: asx_dump, asx_verify, lines for the log hook. */
+/* The texts of asx_dump and asx_verify, and lines for the log hook. */
 #define ASX_FEATURE_DUMP 4u
 
-/* What was wrong with the last call that failed. */
+/* The last call that failed, and the cause. */
 typedef struct asx_error_info {
     /* Set by the caller: sizeof(asx_error_info). */
     uint32_t struct_size;
-    /* What the call answered. */
+    /* The status that the call returned. */
     asx_status status;
     /* The function that was called. */
     const char *function;
@@ -1071,7 +1076,7 @@ typedef struct asx_error_info {
 /* Both sides are open. */
 #define ASX_CHANNEL_OPEN 0
 
-/* No sender is left; what is queued can be received. */
+/* No sender is left. Queued messages can be received. */
 #define ASX_CHANNEL_SENDER_CLOSED 1
 
 /* The receiver is gone. */
@@ -1107,7 +1112,7 @@ typedef struct asx_replay_info {
     asx_event actual;
 } asx_replay_info;
 
-/* What a witness says. */
+/* The content of a witness. */
 typedef struct asx_witness_info {
     /* Set by the caller: sizeof(asx_witness_info). */
     uint32_t struct_size;
@@ -1117,13 +1122,13 @@ typedef struct asx_witness_info {
     int32_t kind;
     /* Zero. */
     uint32_t reserved;
-    /* Whose cancel. */
+    /* The task that was cancelled. */
     asx_task_id task;
     /* The task's region. */
     asx_region_id region;
     /* Which cancel of the task: 1. */
     uint64_t epoch;
-    /* When it was asked for. */
+    /* The time of the request. */
     uint64_t time;
 } asx_witness_info;
 
@@ -1151,42 +1156,52 @@ typedef struct asx_timer_wheel_config {
 
 /* The version of the library.
  *
- * Pre: none. Thread: any. Owns: nothing. Answers: ASX_VERSION of the header it was built with.
+ * - Thread: any.
+ * - Returns: ASX_VERSION of the header it was built with.
  */
 uint32_t asx_version(void);
 
-/* What this build of the library has: ASX_FEATURE_. The embedded build has nothing of it; all
- * functions are there nonetheless, and say what they answer then.
+/* Returns what this build of the library has, as ASX_FEATURE_ bits. The embedded build has none of
+ * them; it has all functions, which report what they lack.
  *
- * Pre: none. Thread: any. Owns: nothing. Answers: the features, as bits.
+ * - Thread: any.
+ * - Returns: the features, as bits.
  */
 uint32_t asx_features(void);
 
-/* The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none, and for all of
- * them in a build without names.
+/* Returns the name of a status, such as "STALE_HANDLE". Unknown numbers are "UNKNOWN", as are all
+ * in a build without names.
  *
- * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ * - Thread: any.
+ * - Ownership: the text is static.
+ * - Returns: never NULL.
  */
 const char *asx_status_name(asx_status status);
 
-/* A sentence about a status; one that says so for a number that is none, or in a build without
- * names.
+/* Returns a sentence about a status. Unknown numbers have one as well, as do all in a build
+ * without names.
  *
- * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ * - Thread: any.
+ * - Ownership: the text is static.
+ * - Returns: never NULL.
  */
 const char *asx_status_str(asx_status status);
 
-/* The name of an event's kind; "unknown" for a number that is none, and for all of them in a build
- * without names.
+/* Returns the name of an event kind. Unknown numbers are "unknown", as are all in a build without
+ * names.
  *
- * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ * - Thread: any.
+ * - Ownership: the text is static.
+ * - Returns: never NULL.
  */
 const char *asx_event_name(uint32_t kind);
 
-/* The name of the value that a field of an event has; "unknown" for a number that is none, and for
- * all of them in a build without names.
+/* Returns the name of the value of an event's field. Unknown numbers are "unknown", as are all in
+ * a build without names.
  *
- * Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+ * - Thread: any.
+ * - Ownership: the text is static.
+ * - Returns: never NULL.
  */
 const char *asx_value_name(uint64_t number);
 
@@ -1194,246 +1209,263 @@ const char *asx_value_name(uint64_t number);
 
 /* Fills a configuration with the defaults of a profile.
  *
- * Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+ * - Parameters: `config` points to `struct_size` writable bytes.
+ * - Thread: any.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
  */
 asx_status asx_runtime_config_init(asx_runtime_config *config, size_t struct_size, int32_t profile);
 
-/* How many bytes a pool needs for the limits of a configuration: what a creation with
- * ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
+/* Computes how many bytes a pool needs for the limits of a configuration. A creation with
+ * ASX_FLAG_POOL and no `pool_bytes` reserves this size; with ASX_FLAG_STRICT a smaller one is
+ * refused.
  *
- * Pre: `config` points to a configuration from asx_runtime_config_init; `out` is writable. Thread:
- * any. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of
- * range, a size that never was, or limits that have no end.
+ * - Parameters: `config` points to a configuration from asx_runtime_config_init; `out` is
+ *   writable.
+ * - Thread: any.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of range, a size that never was,
+ *   or limits that have no end.
  */
 asx_status asx_runtime_config_pool_size(const asx_runtime_config *config, uint64_t *out);
 
 /* ---- The runtime. ---- */
 
-/* Sets where the library gets its memory, once per process, before the first runtime.
+/* Sets the functions that allocate the library's memory. Once per process, before the first
+ * runtime is created.
  *
- * Pre: both functions keep working until the process ends, on every thread that has a runtime.
- * Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set before or after a
- * runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's allocator.
+ * - Parameters: both functions keep working until the process ends, on every thread that has a
+ *   runtime.
+ * - Thread: any, before other calls.
+ * - Ownership: `hook` stays the caller's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set
+ *   before or after a runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's
+ *   allocator.
  */
 asx_status asx_set_allocator(asx_alloc_fn give, asx_free_fn take, void *hook);
 
-/* Creates a runtime. The calling thread is its owner.
+/* Creates a runtime. The calling thread becomes its owner.
  *
- * Pre: `config` points to a configuration from asx_runtime_config_init. Thread: any; it becomes
- * the owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
- * configuration must live as long. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value
- * out of range, a size that never was, or a `pool_memory` that another runtime has;
- * ASX_E_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
- * `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
- * asx_runtime_config_pool_size tells).
+ * - Parameters: `config` points to a configuration from asx_runtime_config_init.
+ * - Thread: any; it becomes the owner.
+ * - Ownership: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+ *   configuration must live as long.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value out of range, a size that never
+ *   was, or a `pool_memory` that another runtime has; ASX_E_RESOURCE_EXHAUSTED without memory,
+ *   when ASX_POOLS_MOST runtimes have a pool, or `pool_bytes` are too few for the limits of a
+ *   strict one (the log hook gets the size of asx_runtime_config_pool_size).
  */
 asx_status asx_runtime_create(const asx_runtime_config *config, asx_runtime **out);
 
-/* Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
- * time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
- * wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
- * told to the log hook.
+/* Destroys a runtime and everything in it. Living tasks end as by a shutdown without a grace:
+ * bodies are not polled again, cleanup stacks and finalizers run within their allowances as far as
+ * they need not wait, and drop callbacks are called. The number of cleanup entries that were cut
+ * off goes to the log hook.
  *
- * Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
- * is taken. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
+ * - Parameters: `rt` is not used afterwards, by asx_external_wake neither.
+ * - Ownership: `rt` is taken.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT
+ *   from inside a callback, and after one was left (asx_runtime_recover).
  */
 asx_status asx_runtime_destroy(asx_runtime *rt);
 
-/* Polls up to `max_steps` runnable tasks at the time `now`, after timers, deadlines and wakes
- * from outside had their way.
+/* Handles the timers, deadlines and outside wakes that are due at the time `now`, then polls up to
+ * `max_steps` runnable tasks.
  *
- * Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
- * current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
- * ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
+ * - Parameters: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as
+ *   the current time. `progress` is NULL or begins with its struct_size.
+ * - Returns: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_CAPABILITY_DENIED when the clock hook returns ASX_NONE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
  */
 asx_status asx_step(asx_runtime *rt, asx_time now, uint64_t max_steps, asx_progress *progress);
 
-/* Polls until nothing is runnable at the time `now`.
+/* Polls tasks until none is runnable at the time `now`.
  *
- * Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
- * ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
- * ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
+ * - Parameters: as asx_step.
+ * - Returns: ASX_OK when idle; ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with
+ *   work left; ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook returns
+ *   ASX_NONE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
  */
 asx_status asx_run_until_idle(asx_runtime *rt, asx_time now, asx_progress *progress);
 
-/* Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
+/* Wakes a task from any thread, signal handler or interrupt. The task is runnable at the next
+ * step.
  *
- * Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
- * Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
- * happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE for
- * one that never was, or whose slot has another tenant.
+ * - Parameters: the runtime is not being destroyed.
+ * - Thread: any; the one call that is.
+ * - Returns: ASX_OK, also for a task that is over or was released a moment ago, which nothing
+ *   happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE
+ *   for a task that never existed, or a slot that was reused.
  */
 asx_status asx_external_wake(asx_runtime *rt, asx_task_id task);
 
-/* The runtime's time.
+/* Reads the time of the runtime.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_now(asx_runtime *rt, asx_time *out);
 
-/* Moves the runtime's time without polling anything. A time that has passed changes nothing.
+/* Sets the time of the runtime without polling anything. An earlier time changes nothing.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for
- * ASX_NOW; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for ASX_NOW; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_advance(asx_runtime *rt, asx_time now);
 
-/* Lets timers, deadlines, graces and watchdogs that are due have their way, without polling
- * anything.
+/* Handles timers, deadlines, graces and watchdogs that are due, without polling anything.
  *
- * Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `fired` is NULL or writable: how many timers fired.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_fire_timers(asx_runtime *rt, uint64_t *fired);
 
-/* When something happens by itself next: a timer, a deadline, a grace, a watchdog.
+/* Reads the earliest instant at which a timer, deadline, grace or watchdog is due.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
- * when nothing will; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_EMPTY when nothing will; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_next_deadline(asx_runtime *rt, asx_time *out);
 
-/* What the governor suggests from now on.
+/* Sets the suggestion of the governor to the scheduler, from the next decision on.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
- * mode that is none; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown mode; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_set_governor_mode(asx_runtime *rt, int32_t mode);
 
-/* Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
+/* Announces that the runtime is about to stop: wakes the tasks that wait in asx_task_stopping.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_soft_stop(asx_runtime *rt);
 
-/* Shuts down: a soft stop now, the root closed after `soft_ns`, and what still lives
- * `force_ns` later completed by force. Each finalizer has `force_ns` again, as with
- * asx_region_close. Keep stepping until asx_quiescent answers ASX_OK.
+/* Shuts down in steps: a soft stop now; the root is closed after `soft_ns`; tasks that still
+ * live `force_ns` later are completed by force. Each finalizer has `force_ns` again, as with
+ * asx_region_close. Keep stepping until asx_quiescent returns ASX_OK.
  *
- * Pre: `force_ns` may be ASX_NONE: nothing is forced. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
- * more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `force_ns` may be ASX_NONE: nothing is forced.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
+ *   more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_shutdown(asx_runtime *rt, asx_time soft_ns, asx_time force_ns);
 
-/* Whether everything is over; if not, what is still alive.
+/* Checks whether everything has ended. If not, reports what is still alive.
  *
- * Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
- * ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
- * this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `diagnosis` is NULL or begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
+ *   ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
+ *   this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_quiescent(asx_runtime *rt, asx_diagnosis *diagnosis);
 
-/* The tree of what still lives, as text for people.
+/* Writes the tree of everything alive as text for people.
  *
- * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
- * text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when it was cut;
- * ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: the length of
+ *   the whole text.
+ * - Returns: ASX_OK; ASX_E_FULL when it was cut; ASX_E_CAPABILITY_DENIED in a build without
+ *   ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_dump(asx_runtime *rt, char *text, size_t room, size_t *size);
 
-/* Checks every invariant; a broken one is named in the text, by its id and what was found. As
- * after every ASX_E_INTERNAL nothing can be called then but asx_runtime_destroy.
+/* Checks every invariant. The text names a broken one by its id and the finding. After
+ * ASX_E_INTERNAL only asx_runtime_destroy may be called.
  *
- * Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INTERNAL when
- * one is broken; ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: as asx_dump.
+ * - Returns: ASX_OK; ASX_E_INTERNAL when one is broken; ASX_E_CAPABILITY_DENIED in a build
+ *   without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_verify(asx_runtime *rt, char *text, size_t room, size_t *size);
 
-/* A number from the runtime's own stream, which the seed decides.
+/* Draws a number from the runtime's random stream, which is determined by the seed.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_random(asx_runtime *rt, uint64_t *out);
 
-/* The state of timers, run queues and the scheduler's counters.
+/* Reads the state of timers and run queues, and the counters of the scheduler.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_get_queues(asx_runtime *rt, asx_queues_info *info);
 
-/* The runtime's counters.
+/* Reads the counters of the runtime.
  *
- * Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `stats` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_get_stats(asx_runtime *rt, asx_stats *stats);
 
-/* Says where the next call is made, for ghost reports: ASX_CALL does.
+/* Sets the source position of the next call, for reports of misuse and leaks. ASX_CALL uses
+ * it.
  *
- * Pre: `file` is NULL or a text that lives until that call is over, and as long as the runtime
- * if it reserves an obligation: __FILE__ does. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `file` is NULL or a text that lives until that call is over, and as long as
+ *   the runtime if it reserves an obligation: __FILE__ does.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_set_location(asx_runtime *rt, const char *file, uint32_t line);
 
-/* Declares that the program borrows data of its own until asx_borrow_end, at most until the
- * poll under way ends: the ghost monitors watch that.
+/* Declares that the program borrows some of its data until asx_borrow_end, at most until the
+ * poll under way ends. The ghost monitors check this.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
- * too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
- * without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK, in a conflict too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when
+ *   `max_borrows` were not ended, or without memory; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_borrow_begin(asx_runtime *rt, int32_t exclusive, uint64_t *out);
 
 /* Ends a borrow.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
- * borrow that is not held; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for a borrow that is not held;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_borrow_end(asx_runtime *rt, uint64_t borrow);
 
 /* ---- What went wrong. ---- */
 
-/* What was wrong with the last call of this runtime that failed, on the owner's thread: which
- * function, which argument, and why. Answers below ASX_E_INVALID_ARGUMENT, which say how things
- * stand, are no failures. It stays until the next failure; a failure of this call itself, of
- * asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
- * callbacks too. Without a runtime there is asx_runtime_config_check.
+/* Reads the last failed call of the owner's thread to this runtime: function, argument and cause.
+ * Statuses below ASX_E_INVALID_ARGUMENT are no failures. The record stays until the next failure;
+ * failures of this function, of asx_external_wake and of asx_thread_number are not recorded. May
+ * be called from hooks and drop callbacks too. Before a runtime exists use
+ * asx_runtime_config_check.
  *
- * Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
- * forever. Answers: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
- * ASX_E_AFFINITY_VIOLATION.
+ * - Parameters: `error` begins with its struct_size.
+ * - Ownership: the texts are static.
+ * - Returns: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION.
  */
 asx_status asx_last_error(asx_runtime *rt, asx_error_info *error);
 
-/* What asx_runtime_create would say of a configuration, without creating anything, and which field
- * is the one that it refuses. Whether there is enough memory is not looked at.
+/* Checks a configuration as asx_runtime_create does, without creating anything, and reports the
+ * field that is refused. Available memory is not checked.
  *
- * Pre: `config` points to a configuration from asx_runtime_config_init; `error` is NULL or leads
- * with its size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept;
- * texts are the library's and live forever. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for what
- * asx_runtime_create refuses with it; ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have,
- * or with ASX_FLAG_STRICT for one that is too small for the limits (asx_runtime_config_pool_size).
+ * - Parameters: `config` points to a configuration from asx_runtime_config_init; `error` is NULL
+ *   or begins with its struct_size: it is written unless the call returns ASX_OK.
+ * - Thread: any.
+ * - Ownership: nothing is kept; the texts are static.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for what asx_runtime_create refuses with it;
+ *   ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have, or with ASX_FLAG_STRICT for one
+ *   that is too small for the limits (asx_runtime_config_pool_size).
  */
 asx_status asx_runtime_config_check(const asx_runtime_config *config, asx_error_info *error);
 
 /* ---- After a callback that did not return. ---- */
 
-/* Says that a callback of this runtime was left by longjmp or an exception and will not return:
- * without it steps and asx_runtime_destroy answer ASX_E_REENTRANT for ever. A poll that was left
- * ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
- * is not done. If a function of asx_set_allocator was left, every later call answers
+/* Declares that a callback of this runtime was left by longjmp or an exception and will not
+ * return. Until then asx_step and asx_runtime_destroy return ASX_E_REENTRANT. A task whose poll
+ * was left ends as by ASX_POLL_PANICKED, and the runtime continues; the rest of the call under way
+ * is skipped. If a function of asx_set_allocator was left, every later call returns
  * ASX_E_INTERNAL, and asx_runtime_destroy calls nothing and frees nothing but a pool.
  *
- * Pre: no callback and no call of this runtime is under way any more; to call it from inside one
- * is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
- * skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT for NULL;
- * ASX_E_AFFINITY_VIOLATION.
+ * - Parameters: no callback and no call of this runtime is under way; a call from inside one is
+ *   undefined behaviour. Leaving a callback remains forbidden: destructors of the skipped frames
+ *   do not run.
+ * - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT
+ *   for NULL; ASX_E_AFFINITY_VIOLATION.
  */
 asx_status asx_runtime_recover(asx_runtime *rt);
 
@@ -1441,29 +1473,32 @@ asx_status asx_runtime_recover(asx_runtime *rt);
 
 /* The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
  *
- * Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
- * ASX_OK; ASX_E_INVALID_ARGUMENT.
+ * - Parameters: `out` is writable; the runtime is not being destroyed.
+ * - Thread: any.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT.
  */
 asx_status asx_thread_number(asx_runtime *rt, uint64_t *out);
 
-/* Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
- * runtime and nobody else does; it may do so as soon as it knows of it.
+/* Makes the thread with this number (asx_thread_number) the owner. It may call the runtime as soon
+ * as it knows of the transfer; the former owner may not call it any more.
  *
- * Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
- * changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
- * owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a
- * callback; ASX_E_INTERNAL.
+ * - Parameters: `certificate` begins with its struct_size: former owner, new owner, and how often
+ *   the runtime has changed hands. A number that no thread has leaves the runtime without an
+ *   owner.
+ * - Thread: the owner's, which it is no longer.
+ * - Ownership: the runtime, with destroying it, is the other thread's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside
+ *   a callback; ASX_E_INTERNAL.
  */
 asx_status asx_runtime_transfer(asx_runtime *rt, uint64_t to, asx_transfer *certificate);
 
-/* Whether a certificate is that of the last transfer: what a new owner may ask before it goes
- * on.
+/* Checks whether a certificate is that of the last transfer. A new owner may call this before
+ * it continues.
  *
- * Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
- * ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last; ASX_E_INVALID_ARGUMENT
- * for one that was never given; ASX_E_AFFINITY_VIOLATION for who does not own the runtime;
- * ASX_E_REENTRANT.
+ * - Parameters: `certificate` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last;
+ *   ASX_E_INVALID_ARGUMENT for one that was never given; ASX_E_AFFINITY_VIOLATION for a thread
+ *   that does not own the runtime; ASX_E_REENTRANT.
  */
 asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 
@@ -1471,17 +1506,18 @@ asx_status asx_runtime_accept(asx_runtime *rt, const asx_transfer *certificate);
 
 /* The root region, which every other is inside of.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_root(asx_runtime *rt, asx_region_id *out);
 
 /* Opens a child region.
  *
- * Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
- * the region belongs to its parent. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `options` is NULL or begins with its struct_size; `out` is writable.
+ * - Ownership: the region belongs to its parent.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_open(
     asx_runtime *rt,
@@ -1489,25 +1525,27 @@ asx_status asx_region_open(
     const asx_region_options *options,
     asx_region_id *out);
 
-/* The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
+/* Declares that nothing more will be added from outside: the region closes when nothing lives
+ * inside. Nothing is cancelled.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_end(asx_runtime *rt, asx_region_id region);
 
-/* Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
+/* Closes a region with a reason and cancels everything inside. Later calls strengthen the
+ * reason.
  *
  * `force_ns` is the grace of each round: what still lives that long after the request is
  * completed by force, then the finalizers run, and each of them has the same time again from
  * its start. ASX_NONE: nothing is forced. So a close of a region with n finalizers may take up
  * to n + 1 times `force_ns`.
  *
- * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
- * whether it was the first request. Thread: the owner's. Owns: nothing is kept. Answers:
- * ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is
- * no memory for the message, without which it always goes; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or
+ *   writable: whether it was the first request.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+ *   there is no memory for the message, without which it always goes;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_close(
     asx_runtime *rt,
@@ -1517,28 +1555,31 @@ asx_status asx_region_close(
     asx_time force_ns,
     int32_t *first);
 
-/* Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
+/* Opens (nonzero) or shuts the gate of a region. A region with a shut gate admits nothing new.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_gate(asx_runtime *rt, asx_region_id region, int32_t open);
 
-/* Registers a finalizer: it runs when everything else in the region is over, last in first.
+/* Registers a finalizer. Finalizers run when everything else in the region has ended, the last
+ * one first.
  *
- * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
- * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `body.poll` is not NULL.
+ * - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+ *   caller's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_defer(asx_runtime *rt, asx_region_id region, asx_body body);
 
 /* Spawns a finalizer task into a region that is finalizing.
  *
- * Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
- * asx_region_defer. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_INVALID_TRANSITION; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `body.poll` is not NULL; `out` is writable.
+ * - Ownership: as asx_region_defer.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
+ *   ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_spawn_finalizer(
     asx_runtime *rt,
@@ -1548,51 +1589,54 @@ asx_status asx_region_spawn_finalizer(
 
 /* Counts bytes against the memory limit, on behalf of a region, until it closes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: nothing is allocated.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED;
+ *   ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_use_storage(asx_runtime *rt, asx_region_id region, size_t bytes);
 
-/* Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
- * handles are stale from then on.
+/* Frees the slot of a Closed region and forgets its outcome, and those of everything that was
+ * inside. Their handles become stale.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not closed, or the root;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   it is not closed, or the root; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_release(asx_runtime *rt, asx_region_id region);
 
-/* How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
- * the region or one around it is released, or the runtime destroyed; so can its reason.
+/* Reads how a region ended: the fold of its children's outcomes, ASX_OUTCOME_. Outcome and
+ * reason are kept until the region or one around it is released, or the runtime is destroyed.
  *
- * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `outcome` is writable.
+ * - Returns: ASX_OK; ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_outcome(asx_runtime *rt, asx_region_id region, int32_t *outcome);
 
-/* The state of a region. Not at one whose parent has closed: see asx_region_outcome.
+/* Reads the state of a region. A region whose parent has closed is stale: use
+ * asx_region_outcome.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_get_info(asx_runtime *rt, asx_region_id region, asx_region_info *info);
 
-/* The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
- * (asx_region_outcome) included.
+/* Makes a handle of the region with its current state, for asx_handle_mask. Also for regions
+ * that are kept (asx_region_outcome).
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_snapshot(asx_runtime *rt, asx_region_id region, asx_region_id *out);
 
-/* A link of the chain of causes of a region's close: 0 is the reason itself.
+/* Reads a link of the chain of causes of a region's close. Link 0 is the reason itself.
  *
- * Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
- * is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
- * cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `reason` begins with its struct_size; `text` has room for `room` bytes of the
+ *   message, 0 if it is not wanted; `size` is NULL or writable: its length.
+ * - Returns: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+ *   cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_reason(
     asx_runtime *rt,
@@ -1603,12 +1647,13 @@ asx_status asx_region_reason(
     size_t room,
     size_t *size);
 
-/* Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
+/* Waits for a region to close, on behalf of a task, and reads its outcome, ASX_OUTCOME_.
  *
- * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_WOULD_BLOCK, and the task is woken when it has closed; ASX_E_CANCELLED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
- * ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `outcome` is writable.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has closed;
+ *   ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_wait(
     asx_runtime *rt,
@@ -1616,27 +1661,28 @@ asx_status asx_region_wait(
     asx_task_id task,
     int32_t *outcome);
 
-/* What an explicit step of the region to a state would answer. Nothing changes.
+/* Checks what an explicit step of the region to a state would return. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
- * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN;
- * ASX_E_UNRESOLVED_OBLIGATIONS; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+ *   ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN; ASX_E_UNRESOLVED_OBLIGATIONS;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_check(asx_runtime *rt, asx_region_id region, int32_t state);
 
 /* ---- Memory of regions. ---- */
 
-/* Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
- * until the region is Closed, and all of it is given back then, after the drop callbacks of
- * what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
- * to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever
- * writes behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+/* Allocates `size` zeroed bytes, aligned to `align`, that live as long as the region. They are
+ * freed all at once when the region is Closed, after the drop callbacks of everything inside.
+ * They count as with asx_region_use_storage, rounded up to the alignment. With ASX_FLAG_GHOSTS
+ * freed memory is overwritten, and writes behind its end or after it was freed are reported
+ * (ASX_GHOST_STORAGE).
  *
- * Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
- * Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED
- * when the memory limit, the pool or the allocator has no more; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is
+ *   writable.
+ * - Ownership: the memory is the region's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED;
+ *   ASX_E_RESOURCE_EXHAUSTED when the memory limit, the pool or the allocator has no more;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_alloc(
     asx_runtime *rt,
@@ -1650,10 +1696,10 @@ asx_status asx_region_alloc(
 /* Checks whether the task is cancelled, and acknowledges the cancel if so: the task is to
  * clean up from then on, within the allowance of the cancel.
  *
- * Pre: `cx` is what the poll function got, or asx_cx_of made. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK when the task is not cancelled, or shielded; ASX_E_CANCELLED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `cx` is the argument of the poll function, or made by asx_cx_of.
+ * - Returns: ASX_OK when the task is not cancelled, or shielded; ASX_E_CANCELLED;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is
+ *   over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_checkpoint(asx_cx *cx);
 
@@ -1661,8 +1707,8 @@ asx_status asx_checkpoint(asx_cx *cx);
  * does. A call that asx_checkpoint would refuse returns true, so that a loop around it ends;
  * asx_last_error says why, as of asx_checkpoint.
  *
- * Pre: as asx_checkpoint. Thread: the owner's. Owns: nothing. Answers: false when the task is not
- * cancelled, or shielded; true.
+ * - Parameters: as asx_checkpoint.
+ * - Returns: false when the task is not cancelled, or shielded; true.
  */
 bool asx_is_cancelled(asx_cx *cx);
 
@@ -1670,11 +1716,13 @@ bool asx_is_cancelled(asx_cx *cx);
 
 /* Spawns a task into an open region.
  *
- * Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
- * Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
- * stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `body.poll` is not NULL; `options` is NULL or begins with its struct_size;
+ *   `out` is writable.
+ * - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+ *   caller's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_spawn(
     asx_runtime *rt,
@@ -1683,11 +1731,12 @@ asx_status asx_task_spawn(
     const asx_task_options *options,
     asx_task_id *out);
 
-/* Records a task that failed to start: it is over at once, with an error.
+/* Records a task that failed to start. It is completed at once, with an error.
  *
- * Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
- * belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes; `out` is
- * writable. Thread: the owner's. Owns: nothing is kept. Answers: as asx_task_spawn.
+ * - Parameters: `status` is one of the ASX_E_ constants, or -1 for none: codes of the
+ *   program's own belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes;
+ *   `out` is writable.
+ * - Returns: as asx_task_spawn.
  */
 asx_status asx_task_spawn_failed(
     asx_runtime *rt,
@@ -1696,21 +1745,22 @@ asx_status asx_task_spawn_failed(
     const char *message,
     asx_task_id *out);
 
-/* Wakes a task. A wake for one that is over is journaled and does nothing.
+/* Wakes a task. A wake of a completed task is recorded in the journal and does nothing.
  *
- * Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when its queue is full;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Thread: the owner's; elsewhere asx_external_wake.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+ *   its queue is full; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_wake(asx_runtime *rt, asx_task_id task);
 
-/* Asks a task to stop. It sees that at its next checked call; later requests strengthen.
+/* Requests that a task stops. The task observes the request at its next checked call. Later
+ * requests strengthen the reason.
  *
- * Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
- * whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
- * kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
- * when the cancel queue is full, or there is no memory for the message;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or
+ *   writable: whether it was the first request to a living task.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+ *   the cancel queue is full, or there is no memory for the message; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_cancel(
     asx_runtime *rt,
@@ -1719,36 +1769,37 @@ asx_status asx_task_cancel(
     const char *message,
     int32_t *first);
 
-/* The state of a task. Not at one whose region is stale: see asx_task_outcome.
+/* Reads the state of a task. A task whose region is stale is stale too: use asx_task_outcome.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_get_info(asx_runtime *rt, asx_task_id task, asx_task_info *info);
 
-/* The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
- * (asx_task_outcome) included.
+/* Makes a handle of the task with its current state, for asx_handle_mask. Also for tasks that
+ * are kept (asx_task_outcome).
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_snapshot(asx_runtime *rt, asx_task_id task, asx_task_id *out);
 
-/* How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
- * the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
+/* Reads how a task ended, ASX_OUTCOME_. Outcome, texts and reason are kept until the task or
+ * its region is released, or the runtime is destroyed, whatever has closed meanwhile.
  *
- * Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `outcome` is writable.
+ * - Returns: ASX_OK; ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_outcome(asx_runtime *rt, asx_task_id task, int32_t *outcome);
 
-/* A text of a task: ASX_TEXT_.
+/* Reads a text of a task, ASX_TEXT_.
  *
- * Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
- * owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it
- * was cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: its length.
+ * - Returns: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it was cut;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_get_text(
     asx_runtime *rt,
@@ -1758,11 +1809,12 @@ asx_status asx_task_get_text(
     size_t room,
     size_t *size);
 
-/* A link of the chain of causes of a task's cancel: 0 is the reason itself.
+/* Reads a link of the chain of causes of a task's cancel. Link 0 is the reason itself.
  *
- * Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
- * when there is no such link; ASX_E_FULL when the message was cut; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: as asx_region_reason.
+ * - Returns: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+ *   cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_reason(
     asx_runtime *rt,
@@ -1773,117 +1825,118 @@ asx_status asx_task_reason(
     size_t room,
     size_t *size);
 
-/* The tasks that wait to be polled, with their context pointers, by slot.
+/* Lists the tasks that wait to be polled, with their context pointers, by slot.
  *
- * Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
- * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when some were left out;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `entries` has room for `room` of them; `count` is writable: how many there
+ *   are.
+ * - Returns: ASX_OK; ASX_E_FULL when some were left out; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_list(asx_runtime *rt, asx_task_entry *entries, size_t room, size_t *count);
 
-/* The task that is being polled.
+/* Reads the task that is being polled.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
- * outside a poll; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_EMPTY outside a poll; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_current(asx_runtime *rt, asx_task_id *out);
 
-/* As asx_is_cancelled, with the answer in `*out` and a status.
+/* Checks for a cancel as asx_is_cancelled does, with the result in `*out` and a status.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_is_cancelled(asx_runtime *rt, asx_task_id task, int32_t *out);
 
-/* Acknowledges a cancel: the task has seen it. Once more is no error.
+/* Acknowledges a cancel on behalf of the task. A second acknowledgement is no error.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_TRANSITION
- * when there is nothing to acknowledge; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when there is nothing to acknowledge;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_acknowledge(asx_runtime *rt, asx_task_id task);
 
-/* Until the matching asx_task_unshield the task sees no cancel.
+/* Hides cancels from the task until the matching asx_task_unshield.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_shield(asx_runtime *rt, asx_task_id task);
 
 /* Ends the innermost shield.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION without a shield; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION
+ *   without a shield; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_unshield(asx_runtime *rt, asx_task_id task);
 
 /* Spends cost from the task's budget.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with
- * nothing spent and the cancel begun; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with nothing spent and the cancel begun;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_spend(asx_runtime *rt, asx_task_id task, uint64_t cost);
 
 /* Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
  * first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
- * the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
- * with the task), and asx_stats counts them.
+ * the allowance or the grace does not reach are dropped; the journal records it
+ * (cleanup_overrun, with the task), and asx_stats counts them.
  *
- * Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
- * `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `body.poll` is not NULL.
+ * - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+ *   caller's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   it is over; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_push_cleanup(asx_runtime *rt, asx_task_id task, asx_body body);
 
 /* Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
- * ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
- * ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Ownership: the timer is the task's.
+ * - Returns: ASX_OK; ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
+ *   ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ *   ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_sleep(asx_runtime *rt, asx_task_id task, asx_when when, asx_timer_handle *out);
 
-/* Whether a sleep is over.
+/* Checks whether a sleep has ended.
  *
- * Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `timer` came from asx_task_sleep.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is
+ *   over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_sleep_over(asx_runtime *rt, asx_task_id task, asx_timer_handle timer);
 
-/* Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
+/* Waits for another task to end, on behalf of a task, and reads its outcome, ASX_OUTCOME_.
  *
- * Pre: `target` is not the task itself; `outcome` is writable. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
- * ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
- * the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `target` is not the task itself; `outcome` is writable.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
+ *   ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_join(asx_runtime *rt, asx_task_id task, asx_task_id target, int32_t *outcome);
 
 /* Waits for the soft stop, on behalf of a task.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the
- * task is woken when it begins; ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED without memory;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it begins; ASX_E_CANCELLED;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is
+ *   over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_stopping(asx_runtime *rt, asx_task_id task);
 
 /* Sets the error for ASX_POLL_ERROR, or the message for ASX_POLL_PANICKED, of the poll that
  * is under way.
  *
- * Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
- * belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes. Thread: the
- * owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_INVALID_TRANSITION when this task is not being polled; ASX_E_RESOURCE_EXHAUSTED
- * without memory for it; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `status` is one of the ASX_E_ constants, or -1 for none: codes of the
+ *   program's own belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_INVALID_TRANSITION when this task is not
+ *   being polled; ASX_E_RESOURCE_EXHAUSTED without memory for it; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_set_error(
     asx_runtime *rt,
@@ -1894,12 +1947,12 @@ asx_status asx_task_set_error(
 /* Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
  * ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
  * (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
- * stack runs for as long again. The watchdog hook is told of both. One that has run out stays
- * as it is.
+ * stack runs for as long again. The watchdog hook is called for both. A watchdog that has
+ * expired is not changed.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED
- * without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_task_set_watchdog(
     asx_runtime *rt,
@@ -1907,27 +1960,24 @@ asx_status asx_task_set_watchdog(
     uint64_t span_ns,
     uint64_t grace_ns);
 
-/* Shows that the task is alive: its watchdog starts again.
+/* Restarts the watchdog of a task.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_kick_watchdog(asx_runtime *rt, asx_task_id task);
 
-/* Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
+/* Frees the slot of a Completed task and forgets its outcome. Its handle becomes stale.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not over; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+ *   it is not over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_release(asx_runtime *rt, asx_task_id task);
 
-/* What an explicit step of the task to a state would answer. Nothing changes.
+/* Checks what an explicit step of the task to a state would return. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
- * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+ *   ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_check(asx_runtime *rt, asx_task_id task, int32_t state);
 
@@ -1935,42 +1985,44 @@ asx_status asx_task_check(asx_runtime *rt, asx_task_id task, int32_t state);
 
 /* Reserves an obligation in an open region.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: the caller is to commit or abort it.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
- * ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Ownership: the caller is to commit or abort it.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_obligation_reserve(asx_runtime *rt, asx_region_id region, asx_obligation_id *out);
 
-/* Keeps an obligation.
+/* Commits an obligation.
  *
- * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: ASX_OK;
- * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_REGION_CLOSED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the obligation is resolved.
+ * - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+ *   ASX_E_REGION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_obligation_commit(asx_runtime *rt, asx_obligation_id obligation);
 
-/* Gives an obligation up.
+/* Aborts an obligation.
  *
- * Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: as
- * asx_obligation_commit.
+ * - Ownership: the obligation is resolved.
+ * - Returns: as asx_obligation_commit.
  */
 asx_status asx_obligation_abort(asx_runtime *rt, asx_obligation_id obligation);
 
-/* Where an obligation stands: ASX_OBLIGATION_. A resolved one is forgotten, and answers
- * that it is.
+/* Reads the state of an obligation, ASX_OBLIGATION_. A resolved obligation is forgotten, which
+ * the call reports.
  *
- * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `state` is writable.
+ * - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_obligation_state(asx_runtime *rt, asx_obligation_id obligation, int32_t *state);
 
-/* What an explicit step of the obligation to a state would answer. Nothing changes.
+/* Checks what an explicit step of the obligation to a state would return. Nothing changes.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
- * state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
- * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+ *   ASX_E_INVALID_TRANSITION; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_obligation_check(asx_runtime *rt, asx_obligation_id obligation, int32_t state);
 
@@ -1978,12 +2030,13 @@ asx_status asx_obligation_check(asx_runtime *rt, asx_obligation_id obligation, i
 
 /* Creates a channel with one sender and one receiver: of a region, or free-standing.
  *
- * Pre: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at most
- * ASX_ELEMENT_MOST; `sender` and `receiver` are writable. Thread: the owner's. Owns: a
- * region's channel is closed with it; a free-standing one is the caller's to close and
- * release. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
- * ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
- * elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at
+ *   most ASX_ELEMENT_MOST; `sender` and `receiver` are writable.
+ * - Ownership: a region's channel is closed with it; a free-standing one is the caller's to
+ *   close and release.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
+ *   elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_create(
     asx_runtime *rt,
@@ -1996,12 +2049,13 @@ asx_status asx_channel_create(
 /* Reserves a slot on behalf of a task, which waits in line if it must. Checked in this order:
  * a cancel of the task, the receiver, the line, the capacity.
  *
- * Pre: `cx` is of the sender's runtime; `out` is writable. Thread: the owner's. Owns: the
- * permit is the task's to resolve; the task's end aborts it. Answers: ASX_OK;
- * ASX_E_WOULD_BLOCK, and the task is woken when it is its turn; ASX_E_CANCELLED, and nothing
- * has changed; ASX_E_DISCONNECTED when the receiver is gone; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
- * ASX_E_INVALID_TRANSITION when the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `cx` is of the sender's runtime; `out` is writable.
+ * - Ownership: the permit is the task's to resolve; the task's end aborts it.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it is its turn;
+ *   ASX_E_CANCELLED, and nothing has changed; ASX_E_DISCONNECTED when the receiver is gone;
+ *   ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ *   ASX_E_REGION_NOT_OPEN; ASX_E_INVALID_TRANSITION when the task is over;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_reserve(asx_channel_sender *sender, asx_cx *cx, asx_send_permit *out);
 
@@ -2009,24 +2063,24 @@ asx_status asx_channel_reserve(asx_channel_sender *sender, asx_cx *cx, asx_send_
  * task's region: if it is dropped without being resolved it is recorded as leaked. If the
  * region does not admit the obligation, the task's turn has passed.
  *
- * Pre: as asx_channel_reserve. Thread: the owner's. Owns: the permit is the task's to resolve;
- * the task's end aborts it. Answers: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN;
- * ASX_E_ADMISSION_CLOSED.
+ * - Parameters: as asx_channel_reserve.
+ * - Ownership: the permit is the task's to resolve; the task's end aborts it.
+ * - Returns: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED.
  */
 asx_status asx_channel_reserve_tracked(
     asx_channel_sender *sender,
     asx_cx *cx,
     asx_send_permit *out);
 
-/* Reserves a slot if one is free and no sender waits. Not a check for a cancel.
+/* Reserves a slot if one is free and no sender waits. Does not check for a cancel.
  *
- * Pre: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
- * obligation; `out` is writable. Thread: the owner's. Owns: as asx_channel_reserve; without a
- * holder the permit is the caller's to resolve. Answers: ASX_OK; ASX_E_FULL;
- * ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_REGION_NOT_OPEN;
- * ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
+ *   obligation; `out` is writable.
+ * - Ownership: as asx_channel_reserve; without a holder the permit is the caller's to resolve.
+ * - Returns: ASX_OK; ASX_E_FULL; ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED;
+ *   ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+ *   ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_channel_try_reserve(
     asx_channel_sender *sender,
@@ -2034,60 +2088,65 @@ asx_status asx_channel_try_reserve(
     int32_t tracked,
     asx_send_permit *out);
 
-/* Puts a message into a permit's slot. ASX_OK and ASX_E_DISCONNECTED use the permit up; other
- * answers change nothing.
+/* Sends a message into the permit's slot. ASX_OK and ASX_E_DISCONNECTED resolve the permit;
+ * after any other status it is unchanged.
  *
- * Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
- * Thread: the owner's. Owns: the message is copied; the permit is resolved. Answers: ASX_OK;
- * ASX_E_DISCONNECTED when the receiver is gone; ASX_E_OBLIGATION_ALREADY_RESOLVED;
- * ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `value` has as many readable bytes as the channel's elements; NULL if that is
+ *   0.
+ * - Ownership: the message is copied; the permit is resolved.
+ * - Returns: ASX_OK; ASX_E_DISCONNECTED when the receiver is gone;
+ *   ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_send_permit_send(asx_send_permit *permit, const void *value);
 
-/* Gives a permit's slot back, as asx_send_permit_abort does, and answers whether that was
- * possible.
+/* Aborts a permit as asx_send_permit_abort does, and returns a status.
  *
- * Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: ASX_OK;
- * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
- * ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the permit is resolved.
+ * - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_send_permit_try_abort(asx_send_permit *permit);
 
-/* Drops a permit without resolving it: an abort, or a leak if it is tracked.
+/* Drops a permit without resolving it. A tracked permit is recorded as leaked, any other is
+ * aborted.
  *
- * Pre: `leaked` is NULL or writable: whether an obligation leaked. Thread: the owner's. Owns:
- * the permit is gone. Answers: as asx_send_permit_try_abort.
+ * - Parameters: `leaked` is NULL or writable: whether an obligation leaked.
+ * - Ownership: the permit is gone.
+ * - Returns: as asx_send_permit_try_abort.
  */
 asx_status asx_send_permit_drop(asx_send_permit *permit, int32_t *leaked);
 
-/* The state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved one is
- * forgotten, and the call answers so.
+/* Reads the state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved
+ * permit is forgotten, which the call reports.
  *
- * Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `state` is writable.
+ * - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_send_permit_state(asx_send_permit *permit, int32_t *state);
 
 /* Sends if there is room and no sender waits.
  *
- * Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
- * Thread: the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_FULL;
- * ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
- * when there is no memory for one message more, with a pool never; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `value` has as many readable bytes as the channel's elements; NULL if that is
+ *   0.
+ * - Ownership: the message is copied.
+ * - Returns: ASX_OK; ASX_E_FULL; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is no memory for one message more,
+ *   with a pool never; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_try_send(asx_channel_sender *sender, const void *value);
 
 /* Sends at once: into a free slot even if senders wait, else in the place of the oldest
  * message.
  *
- * Pre: `value` as for asx_channel_try_send; `old` is NULL or has as many writable bytes as the
- * channel's elements, for the message that had to go; `evicted` is NULL or writable: whether
- * there was one. Thread: the owner's. Owns: messages are copied. Answers: ASX_OK; ASX_E_FULL
- * when there are permits only; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_RESOURCE_EXHAUSTED as asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `value` as for asx_channel_try_send; `old` is NULL or has as many writable
+ *   bytes as the channel's elements, for the message that had to go; `evicted` is NULL or
+ *   writable: whether there was one.
+ * - Ownership: messages are copied.
+ * - Returns: ASX_OK; ASX_E_FULL when there are permits only; ASX_E_DISCONNECTED;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED as
+ *   asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_evict(
     asx_channel_sender *sender,
@@ -2095,32 +2154,34 @@ asx_status asx_channel_evict(
     void *old,
     int32_t *evicted);
 
-/* Receives on behalf of a task, which waits if there is nothing. A cancel of the task is
- * checked first.
+/* Receives a message on behalf of a task, which waits if there is none. A cancel of the task
+ * is checked first.
  *
- * Pre: `cx` is of the receiver's runtime; `out` has as many writable bytes as the channel's
- * elements; NULL if that is 0. Thread: the owner's. Owns: the message is copied. Answers:
- * ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something; ASX_E_CANCELLED,
- * and nothing was received; ASX_E_DISCONNECTED when there is no message and no sender;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
- * ASX_E_RESOURCE_EXHAUSTED without memory for a wait; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `cx` is of the receiver's runtime; `out` has as many writable bytes as the
+ *   channel's elements; NULL if that is 0.
+ * - Ownership: the message is copied.
+ * - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something;
+ *   ASX_E_CANCELLED, and nothing was received; ASX_E_DISCONNECTED when there is no message and
+ *   no sender; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the
+ *   task is over; ASX_E_RESOURCE_EXHAUSTED without memory for a wait;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_recv(asx_channel_receiver *receiver, asx_cx *cx, void *out);
 
-/* Receives if there is a message. Not a check for a cancel.
+/* Receives a message if there is one. Does not check for a cancel.
  *
- * Pre: `out` has as many writable bytes as the channel's elements; NULL if that is 0. Thread:
- * the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` has as many writable bytes as the channel's elements; NULL if that is 0.
+ * - Ownership: the message is copied.
+ * - Returns: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_try_recv(asx_channel_receiver *receiver, void *out);
 
-/* Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
+/* Ends the task's wait on a channel, if there is one. A channel that is gone has none.
  *
- * Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
- * Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `waited` is NULL or writable: whether it had.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_channel_abandon(
     asx_runtime *rt,
@@ -2130,47 +2191,50 @@ asx_status asx_channel_abandon(
 
 /* Adds a sender to the channel.
  *
- * Pre: `out` is writable, and may be `sender` itself. Thread: the owner's. Owns: one more
- * sender to be closed. Answers: ASX_OK; ASX_E_DISCONNECTED once the last is closed;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable, and may be `sender` itself.
+ * - Ownership: one more sender to be closed.
+ * - Returns: ASX_OK; ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_sender_clone(asx_channel_sender *sender, asx_channel_sender *out);
 
-/* Closes a sender. After the last, the receiver gets what is queued, then ASX_E_DISCONNECTED.
+/* Closes a sender. After the last one is closed, the receiver gets the queued messages, then
+ * ASX_E_DISCONNECTED.
  *
- * Pre: none. Thread: the owner's. Owns: the sender is gone. Answers: ASX_OK;
- * ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the sender is gone.
+ * - Returns: ASX_OK; ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_sender_close(asx_channel_sender *sender);
 
-/* Closes the receiver: messages in the queue are dropped, waiting senders are woken.
+/* Closes the receiver. Queued messages are dropped, and waiting senders are woken.
  *
- * Pre: none. Thread: the owner's. Owns: the receiver is gone. Answers: ASX_OK;
- * ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the receiver is gone.
+ * - Returns: ASX_OK; ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_receiver_close(asx_channel_receiver *receiver);
 
-/* Frees the slot of a fully closed channel; its handle is stale from then on.
+/* Frees the slot of a fully closed channel. Its handle becomes stale.
  *
- * Pre: none. Thread: the owner's. Owns: the channel is gone. Answers: ASX_OK;
- * ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the channel is gone.
+ * - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_channel_release(asx_runtime *rt, asx_channel_id channel);
 
-/* The state of a channel.
+/* Reads the state of a channel.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_channel_get_info(asx_runtime *rt, asx_channel_id channel, asx_channel_info *info);
 
-/* Gives a permit's slot back. A call that is refused changes nothing; asx_last_error says why, as
- * of asx_send_permit_try_abort, which answers a status.
+/* Aborts a permit: its slot is free again. If the call is refused nothing changes; asx_last_error
+ * reports why, and asx_send_permit_try_abort returns the status.
  *
- * Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: nothing.
+ * - Ownership: the permit is resolved.
  */
 void asx_send_permit_abort(asx_send_permit *permit);
 
@@ -2178,10 +2242,11 @@ void asx_send_permit_abort(asx_send_permit *permit);
 
 /* Arms a timer of a region, which may wake a task.
  *
- * Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
- * the region's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
- * ASX_E_REGION_NOT_OPEN; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `wakes` is NULL or a task; `out` is writable.
+ * - Ownership: the timer is the region's.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+ *   ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_region_timer_arm(
     asx_runtime *rt,
@@ -2190,18 +2255,20 @@ asx_status asx_region_timer_arm(
     const asx_task_id *wakes,
     asx_timer_handle *out);
 
-/* Cancels a timer. One that is over, or never was, is no error: nothing happens.
+/* Cancels a timer. For a timer that has ended or never existed nothing happens, which is no
+ * error.
  *
- * Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
- * nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `cancelled` is NULL or writable: whether it was armed.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_timer_cancel(asx_runtime *rt, asx_timer_handle timer, int32_t *cancelled);
 
-/* Arms a new timer in place of an old one. If that is refused the old one stays; an old one
- * that is over is no hindrance.
+/* Arms a new timer in place of an old one. If the new one is refused the old one stays. The
+ * old one may have ended.
  *
- * Pre: as asx_region_timer_arm. Thread: the owner's. Owns: as asx_region_timer_arm. Answers:
- * as asx_region_timer_arm.
+ * - Parameters: as asx_region_timer_arm.
+ * - Ownership: as asx_region_timer_arm.
+ * - Returns: as asx_region_timer_arm.
  */
 asx_status asx_region_timer_update(
     asx_runtime *rt,
@@ -2211,10 +2278,10 @@ asx_status asx_region_timer_update(
     const asx_task_id *wakes,
     asx_timer_handle *out);
 
-/* The state of a timer. One that is over is ASX_TIMER_GONE.
+/* Reads the state of a timer. One that has ended is ASX_TIMER_GONE.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_region_timer_get_info(asx_runtime *rt, asx_timer_handle timer, asx_timer_info *info);
 
@@ -2224,26 +2291,32 @@ asx_status asx_region_timer_get_info(asx_runtime *rt, asx_timer_handle timer, as
  * from inside polls and hooks, but not by two threads at once, and not by the functions of
  * asx_set_allocator.
  *
- * Pre: `config` is NULL or leads with its size; NULL: the time is 0, and timers are up to 7 days
- * away; `out` is writable. Thread: any. Owns: `*out` is the caller's until
- * asx_timer_wheel_destroy. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED
- * without memory.
+ * - Parameters: `config` is NULL or begins with its struct_size; NULL: the time is 0, and timers
+ *   are up to 7 days away; `out` is writable.
+ * - Thread: any.
+ * - Ownership: `*out` is the caller's until asx_timer_wheel_destroy.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory.
  */
 asx_status asx_timer_wheel_create(const asx_timer_wheel_config *config, asx_timer_wheel **out);
 
-/* Destroys a timer wheel. Its timers are gone, and their wakers are not called.
+/* Destroys a timer wheel. The wakers of its timers are not called.
  *
- * Pre: `wheel` is not used afterwards. Thread: any. Owns: `wheel` is taken. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT for NULL; ASX_E_REENTRANT from the functions of asx_set_allocator.
+ * - Parameters: `wheel` is not used afterwards.
+ * - Thread: any.
+ * - Ownership: `wheel` is taken.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_REENTRANT from the functions of
+ *   asx_set_allocator.
  */
 asx_status asx_timer_wheel_destroy(asx_timer_wheel *wheel);
 
 /* Registers a timer. A deadline that has passed is accepted, and due at once.
  *
- * Pre: `out` is writable. Thread: any, one at a time. Owns: `waker.data` stays the caller's, and
- * must live until the timer is cancelled or collected. Answers: ASX_OK;
- * ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED when the limit is reached, or without
- * memory; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Thread: any, one at a time.
+ * - Ownership: `waker.data` stays the caller's, and must live until the timer is cancelled or
+ *   collected.
+ * - Returns: ASX_OK; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED when the limit is
+ *   reached, or without memory; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
  */
 asx_status asx_timer_try_register(
     asx_timer_wheel *wheel,
@@ -2251,12 +2324,14 @@ asx_status asx_timer_try_register(
     asx_waker waker,
     asx_timer_handle *out);
 
-/* Registers a timer as asx_timer_try_register does. When that is refused `*out` is set to a handle
- * that names no timer, so that it may be given to asx_timer_cancel and asx_timer_update whatever
- * the answer was; asx_timer_try_register leaves `*out` as it is.
+/* Registers a timer as asx_timer_try_register does. If it is refused, `*out` is set to a handle
+ * that names no timer, which asx_timer_cancel and asx_timer_update accept. asx_timer_try_register
+ * leaves `*out` unchanged then.
  *
- * Pre: as asx_timer_try_register. Thread: any, one at a time. Owns: as asx_timer_try_register.
- * Answers: as asx_timer_try_register.
+ * - Parameters: as asx_timer_try_register.
+ * - Thread: any, one at a time.
+ * - Ownership: as asx_timer_try_register.
+ * - Returns: as asx_timer_try_register.
  */
 asx_status asx_timer_register(
     asx_timer_wheel *wheel,
@@ -2264,30 +2339,35 @@ asx_status asx_timer_register(
     asx_waker waker,
     asx_timer_handle *out);
 
-/* Moves the wheel's time to `now` and takes up to `max` timers that are due, in the order of
- * (deadline, registration): their wakers are written, and not called. The rest stay due and come
- * first in the next call. A time that has passed counts as the wheel's current time.
+/* Sets the wheel's time to `now` and removes up to `max` timers that are due, in the order of
+ * (deadline, registration). Their wakers are written, not called. Further ones stay due and come
+ * first in the next call. An earlier time counts as the wheel's current time.
  *
- * Pre: `out` has room for `max` wakers. Thread: any, one at a time. Owns: the wakers are the
- * caller's. Answers: how many were written; 0 for NULL, or from the functions of
- * asx_set_allocator.
+ * - Parameters: `out` has room for `max` wakers.
+ * - Thread: any, one at a time.
+ * - Ownership: the wakers are the caller's.
+ * - Returns: how many were written; 0 for NULL, or from the functions of asx_set_allocator.
  */
 size_t asx_timer_collect_expired(asx_timer_wheel *wheel, asx_time now, asx_waker *out, size_t max);
 
-/* Cancels a timer: its waker is forgotten.
+/* Cancels a timer. Its waker will not be collected.
  *
- * Pre: `timer` is readable. Thread: any, one at a time. Owns: the waker's data is the caller's
- * again. Answers: true if the timer was armed; false for one that has expired, was cancelled or
- * never was, and for NULL.
+ * - Parameters: `timer` is readable.
+ * - Thread: any, one at a time.
+ * - Ownership: the waker's data is the caller's again.
+ * - Returns: true if the timer was armed; false for one that has expired, was cancelled or never
+ *   was, and for NULL.
  */
 bool asx_timer_cancel(asx_timer_wheel *wheel, const asx_timer_handle *timer);
 
-/* Registers a timer in place of an old one, which is cancelled if it is still armed. When that is
- * refused the old timer stays as it is. asx_timer_try_update answers why.
+/* Registers a timer in place of an old one, which is cancelled if it is still armed. If the new
+ * one is refused the old one stays; asx_timer_try_update returns the status.
  *
- * Pre: `old` is readable. Thread: any, one at a time. Owns: as asx_timer_try_register. Answers:
- * the handle of the new timer; when it is refused a copy of `*old`, or a handle that names no
- * timer for NULL.
+ * - Parameters: `old` is readable.
+ * - Thread: any, one at a time.
+ * - Ownership: as asx_timer_try_register.
+ * - Returns: the handle of the new timer; when it is refused a copy of `*old`, or a handle that
+ *   names no timer for NULL.
  */
 asx_timer_handle asx_timer_update(
     asx_timer_wheel *wheel,
@@ -2295,10 +2375,12 @@ asx_timer_handle asx_timer_update(
     asx_time deadline,
     asx_waker waker);
 
-/* Registers a timer in place of an old one as asx_timer_update does, and answers a status.
+/* Registers a timer in place of an old one as asx_timer_update does, and returns a status.
  *
- * Pre: `old` is readable; `out` is writable, and may be `old`. Thread: any, one at a time. Owns:
- * as asx_timer_try_register. Answers: as asx_timer_try_register.
+ * - Parameters: `old` is readable; `out` is writable, and may be `old`.
+ * - Thread: any, one at a time.
+ * - Ownership: as asx_timer_try_register.
+ * - Returns: as asx_timer_try_register.
  */
 asx_status asx_timer_try_update(
     asx_timer_wheel *wheel,
@@ -2307,48 +2389,52 @@ asx_status asx_timer_try_update(
     asx_waker waker,
     asx_timer_handle *out);
 
-/* The deadline of the earliest armed timer.
+/* Reads the deadline of the earliest armed timer.
  *
- * Pre: `out` is writable. Thread: any, one at a time. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
- * when no timer is armed; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Thread: any, one at a time.
+ * - Returns: ASX_OK; ASX_E_EMPTY when no timer is armed; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
  */
 asx_status asx_timer_wheel_next_deadline(asx_timer_wheel *wheel, asx_time *out);
 
-/* The number of armed timers.
+/* Returns the number of armed timers.
  *
- * Pre: none. Thread: any, one at a time. Owns: nothing. Answers: how many; 0 for NULL.
+ * - Thread: any, one at a time.
+ * - Returns: how many; 0 for NULL.
  */
 size_t asx_timer_wheel_len(asx_timer_wheel *wheel);
 
-/* The function behind the wakers that asx_cx_waker makes: wakes the task, from any thread.
+/* Wakes a task, from any thread: the function of the wakers that asx_cx_waker makes.
  *
- * Pre: `runtime` is a living runtime. Thread: any. Owns: nothing. Answers: nothing; a wake that
- * asx_external_wake refuses is dropped.
+ * - Parameters: `runtime` is a living runtime.
+ * - Thread: any.
+ * - Returns: nothing; a wake that asx_external_wake refuses is dropped.
  */
 void asx_wake_task(void *runtime, asx_task_id task);
 
 /* ---- The journal. ---- */
 
-/* How much was recorded, and how much can be read.
+/* Reads how many events were recorded, and how many can be read.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_get_info(asx_runtime *rt, asx_journal_info *info);
 
-/* The digest of every event recorded so far. Takes as long as events are retained.
+/* Computes the digest of every event recorded so far. Takes time in proportion to the retained
+ * events.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
- * with ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Returns: ASX_OK; ASX_E_EMPTY with ASX_FLAG_NO_JOURNAL, or in a build without
+ *   ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_digest(asx_runtime *rt, uint64_t *out);
 
 /* Reads retained events, from the first whose number is not below `from`.
  *
- * Pre: `events` has room for `room` of them; `count` is writable: how many were read. Thread:
- * the owner's. Owns: nothing. Answers: ASX_OK, also when none was left;
- * ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `events` has room for `room` of them; `count` is writable: how many were read.
+ * - Returns: ASX_OK, also when none was left; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_read(
     asx_runtime *rt,
@@ -2357,12 +2443,12 @@ asx_status asx_journal_read(
     size_t room,
     size_t *count);
 
-/* A retained event as a line of text.
+/* Formats a retained event as a line of text.
  *
- * Pre: `text` has room for `room` bytes; `size` is NULL or writable: the line's length.
- * Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is no such
- * event; ASX_E_FULL when it was cut; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: the line's
+ *   length.
+ * - Returns: ASX_OK; ASX_E_EMPTY when there is no such event; ASX_E_FULL when it was cut;
+ *   ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t room, size_t *size);
 
@@ -2375,13 +2461,13 @@ asx_status asx_journal_line(asx_runtime *rt, uint64_t seq, char *text, size_t ro
  * again before more events are recorded than the journal keeps (`max_trace`). `ended` is
  * nonzero if the run is over: then recorded events that it lacks are a difference.
  *
- * Pre: `recorded` has `count` events, NULL if that is 0; `next` is writable: the number of the
- * first event that was not compared; `info` is NULL or leads with its size: it is written when
- * there is a difference. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK when the
- * runs are equal so far; ASX_E_REPLAY_MISMATCH at the first event that differs;
- * ASX_E_TRACE_TRUNCATED when an event to be compared was not retained, or `recorded` begins
- * after it; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `recorded` has `count` events, NULL if that is 0; `next` is writable: the
+ *   number of the first event that was not compared; `info` is NULL or begins with its
+ *   struct_size: it is written when there is a difference.
+ * - Returns: ASX_OK when the runs are equal so far; ASX_E_REPLAY_MISMATCH at the first event
+ *   that differs; ASX_E_TRACE_TRUNCATED when an event to be compared was not retained, or
+ *   `recorded` begins after it; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_replay_compare(
     asx_runtime *rt,
@@ -2392,54 +2478,56 @@ asx_status asx_replay_compare(
     uint64_t *next,
     asx_replay_info *info);
 
-/* Compares the digest of the run so far with that of another run: for a check without a trace.
+/* Compares the digest of the run so far with that of another run: a check that needs no trace.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK when they are equal;
- * ASX_E_DETERMINISM_VIOLATION; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT;
- * ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK when they are equal; ASX_E_DETERMINISM_VIOLATION; ASX_E_EMPTY without a
+ *   journal; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_replay_check_digest(asx_runtime *rt, uint64_t recorded);
 
 /* ---- Witnesses of a cancel. ---- */
 
-/* A witness of how far the task's cancel has come: taken now, and not changed later.
+/* Takes a witness of the progress of the task's cancel. It does not change later.
  *
- * Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
- * asx_witness_release. Answers: ASX_OK; ASX_E_EMPTY when the task was not cancelled;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of
- * `max_tasks` were not released, or a pool is used up; ASX_E_AFFINITY_VIOLATION;
- * ASX_E_REENTRANT.
+ * - Parameters: `out` is writable.
+ * - Ownership: the witness is the caller's until asx_witness_release.
+ * - Returns: ASX_OK; ASX_E_EMPTY when the task was not cancelled; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of `max_tasks` were not
+ *   released, or a pool is used up; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_task_witness(asx_runtime *rt, asx_task_id task, asx_witness_id *out);
 
-/* What a witness says.
+/* Reads a witness.
  *
- * Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Parameters: `info` begins with its struct_size.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_witness_get_info(asx_runtime *rt, asx_witness_id witness, asx_witness_info *info);
 
-/* Whether a witness may follow another.
+/* Checks whether a witness may follow another.
  *
- * Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
- * ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH, ASX_E_WITNESS_EPOCH_MISMATCH,
- * ASX_E_WITNESS_PHASE_REGRESSION or ASX_E_WITNESS_REASON_WEAKENED, the first in this order;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Returns: ASX_OK; ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH,
+ *   ASX_E_WITNESS_EPOCH_MISMATCH, ASX_E_WITNESS_PHASE_REGRESSION or
+ *   ASX_E_WITNESS_REASON_WEAKENED, the first in this order; ASX_E_INVALID_ARGUMENT;
+ *   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
  */
 asx_status asx_witness_validate(asx_runtime *rt, asx_witness_id witness, asx_witness_id next);
 
-/* Whether a statement that came from elsewhere, a log or another process, may follow a
- * witness. Nothing of it is looked up.
+/* Checks whether a statement from elsewhere, such as a log or another process, may follow a
+ * witness. The handles in it are not looked up.
  *
- * Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
- * asx_witness_validate; ASX_E_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+ * - Parameters: `next` begins with its struct_size.
+ * - Returns: as asx_witness_validate; ASX_E_INVALID_ARGUMENT for an unknown phase or kind, or
+ *   an invalid handle.
  */
 asx_status asx_witness_check(asx_runtime *rt, asx_witness_id witness, const asx_witness_info *next);
 
-/* Gives a witness back; its handle is stale from then on.
+/* Releases a witness. Its handle becomes stale.
  *
- * Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
- * ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+ * - Ownership: the witness is gone.
+ * - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+ *   ASX_E_REENTRANT.
  */
 asx_status asx_witness_release(asx_runtime *rt, asx_witness_id witness);
 

@@ -19,7 +19,7 @@ pub type AsxId = u64;
 /// One of the cancel kinds, ASX_CANCEL_USER to ASX_CANCEL_SHUTDOWN.
 pub type AsxCancelKind = i32;
 
-/// One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 where there is none.
+/// One of the cancel phases, ASX_CANCEL_REQUESTED to ASX_CANCEL_COMPLETED; -1 for none.
 pub type AsxCancelPhase = i32;
 
 /// One of the channel states, ASX_CHANNEL_OPEN to ASX_CHANNEL_FULLY_CLOSED.
@@ -187,7 +187,7 @@ pub struct AsxWaker {
     pub task: AsxTaskId,
 }
 
-/// Returns the time in nanoseconds, which never goes back; ASX_NONE if there is none to give.
+/// Returns the time in nanoseconds, which never decreases; ASX_NONE if it is not available.
 pub type AsxClockNowFn = unsafe extern "C" fn(state: *mut c_void) -> AsxTime;
 
 /// Waits until an instant, or shorter. ASX_NONE: until something happens.
@@ -198,7 +198,7 @@ pub type AsxClockWaitFn = unsafe extern "C" fn(state: *mut c_void, until: AsxTim
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxClock {
-    /// Asked for ASX_NOW; NULL: there is no clock.
+    /// Called for ASX_NOW. NULL: there is no clock.
     pub now: Option<AsxClockNowFn>,
     /// For the program's own loop, between steps; the library does not call it. May be NULL.
     pub wait_until: Option<AsxClockWaitFn>,
@@ -206,19 +206,19 @@ pub struct AsxClock {
     pub state: *mut c_void,
 }
 
-/// Polls a task: what it does, and one of the ASX_POLL_ constants as its result. Like every
-/// callback it must return: to leave it by longjmp or an exception is forbidden
+/// Polls a task: continues its work, and returns one of the ASX_POLL_ constants. Like every
+/// callback it must return: leaving it by longjmp or an exception is forbidden
 /// (asx_runtime_recover).
 pub type AsxPollFn = unsafe extern "C" fn(cx: *mut AsxCx, ctx: *mut c_void) -> i32;
 
 /// Called once with a context pointer that will not be used again.
 pub type AsxDropFn = unsafe extern "C" fn(ctx: *mut c_void);
 
-/// What a task, a finalizer or a cleanup entry is.
+/// The callbacks of a task, a finalizer or a cleanup entry.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxBody {
-    /// Polled until it answers something else than ASX_POLL_PENDING. Not NULL.
+    /// Called until it returns something other than ASX_POLL_PENDING. Not NULL.
     pub poll: Option<AsxPollFn>,
     /// Handed to `poll` and `drop`; never looked at.
     pub ctx: *mut c_void,
@@ -234,7 +234,8 @@ pub const ASX_POLL_READY: i32 = 1;
 pub const ASX_POLL_ERROR: i32 = 2;
 /// The task gave up because a call answered ASX_E_CANCELLED or ASX_E_BUDGET_EXHAUSTED.
 pub const ASX_POLL_CANCELLED: i32 = 3;
-/// The task broke: what a panic or an escaped exception is. An unknown answer counts as this.
+/// The task failed unexpectedly, as by a panic or an escaped exception. Unknown results count as
+/// this.
 pub const ASX_POLL_PANICKED: i32 = 4;
 
 /// "None" or "never" where a time or a number may be absent, and "no limit" where a limit may.
@@ -259,7 +260,7 @@ pub struct AsxWhen {
     pub reserved: u32,
 }
 
-/// What a task or region may use. What counts is the tighter of its own and its region's.
+/// The limits of a task or region. The limits of its region apply as well.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxBudget {
@@ -271,7 +272,7 @@ pub struct AsxBudget {
     pub cost_quota: u64,
 }
 
-/// Children go on when one fails.
+/// Children continue when one fails.
 pub const ASX_POLICY_COLLECT_ALL: i32 = 0;
 /// The first failure cancels the siblings.
 pub const ASX_POLICY_FAIL_FAST: i32 = 1;
@@ -427,7 +428,7 @@ pub struct AsxCancelReason {
 pub struct AsxTaskEntry {
     /// The task.
     pub task: AsxTaskId,
-    /// The context of what will be polled next.
+    /// The context pointer that will be polled next.
     pub ctx: *mut c_void,
 }
 
@@ -565,7 +566,7 @@ pub struct AsxEvent {
     pub field: [u64; 8],
 }
 
-/// Who is still alive.
+/// Counts of everything that is still alive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxDiagnosis {
@@ -585,7 +586,7 @@ pub struct AsxDiagnosis {
     pub channels: u64,
 }
 
-/// What a step did.
+/// The result of a step.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxProgress {

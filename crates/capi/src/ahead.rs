@@ -36,8 +36,8 @@ const SHORT_JOURNAL: usize = 4096;
 const SOME_EVENTS: usize = 64;
 
 impl Core {
-    /// Reserves the memory that a new runtime has from the beginning: mailbox, journal, reports, and
-    /// the tables of a strict pool.
+    /// Reserves the memory that a new runtime has from the beginning: mailbox, journal, reports,
+    /// and the tables of a strict pool.
     pub(crate) fn make_ready(&mut self, config: &AsxRuntimeConfig, rt: &Runtime) -> Answer {
         let refused = |_| Status::ResourceExhausted;
         // Room for as many tasks as there can be, if that is not too many.

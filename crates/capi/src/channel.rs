@@ -21,7 +21,7 @@ use core::task::Poll;
 
 /// Both sides are open.
 pub const ASX_CHANNEL_OPEN: i32 = 0;
-/// No sender is left; what is queued can be received.
+/// No sender is left. Queued messages can be received.
 pub const ASX_CHANNEL_SENDER_CLOSED: i32 = 1;
 /// The receiver is gone.
 pub const ASX_CHANNEL_RECEIVER_CLOSED: i32 = 2;
@@ -39,12 +39,13 @@ pub const ASX_ELEMENT_MOST: usize = 1 << 20;
 export! {
     /// Creates a channel with one sender and one receiver: of a region, or free-standing.
     ///
-    /// Pre: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at most
-    /// ASX_ELEMENT_MOST; `sender` and `receiver` are writable. Thread: the owner's. Owns: a
-    /// region's channel is closed with it; a free-standing one is the caller's to close and
-    /// release. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
-    /// ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
-    /// elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `region` is NULL or a region; `capacity` is 1 or more; `element_size` is at
+    ///   most ASX_ELEMENT_MOST; `sender` and `receiver` are writable.
+    /// - Ownership: a region's channel is closed with it; a free-standing one is the caller's to
+    ///   close and release.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED, also when there is no memory for its
+    ///   elements, or none left for them in the pool; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_create(
         rt,
         region: *const AsxRegionId,
@@ -77,12 +78,13 @@ export! {
     /// Reserves a slot on behalf of a task, which waits in line if it must. Checked in this order:
     /// a cancel of the task, the receiver, the line, the capacity.
     ///
-    /// Pre: `cx` is of the sender's runtime; `out` is writable. Thread: the owner's. Owns: the
-    /// permit is the task's to resolve; the task's end aborts it. Answers: ASX_OK;
-    /// ASX_E_WOULD_BLOCK, and the task is woken when it is its turn; ASX_E_CANCELLED, and nothing
-    /// has changed; ASX_E_DISCONNECTED when the receiver is gone; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
-    /// ASX_E_INVALID_TRANSITION when the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `cx` is of the sender's runtime; `out` is writable.
+    /// - Ownership: the permit is the task's to resolve; the task's end aborts it.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it is its turn;
+    ///   ASX_E_CANCELLED, and nothing has changed; ASX_E_DISCONNECTED when the receiver is gone;
+    ///   ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    ///   ASX_E_REGION_NOT_OPEN; ASX_E_INVALID_TRANSITION when the task is over;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_reserve(
         sender: *mut AsxChannelSender as rt,
         cx: *mut AsxCx,
@@ -98,9 +100,9 @@ export! {
     /// task's region: if it is dropped without being resolved it is recorded as leaked. If the
     /// region does not admit the obligation, the task's turn has passed.
     ///
-    /// Pre: as asx_channel_reserve. Thread: the owner's. Owns: the permit is the task's to resolve;
-    /// the task's end aborts it. Answers: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN;
-    /// ASX_E_ADMISSION_CLOSED.
+    /// - Parameters: as asx_channel_reserve.
+    /// - Ownership: the permit is the task's to resolve; the task's end aborts it.
+    /// - Returns: as asx_channel_reserve; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED.
     fn asx_channel_reserve_tracked(
         sender: *mut AsxChannelSender as rt,
         cx: *mut AsxCx,
@@ -112,15 +114,15 @@ export! {
         |core| core.reserve(rt, (channel, id), task, true, out)
     }
 
-    /// Reserves a slot if one is free and no sender waits. Not a check for a cancel.
+    /// Reserves a slot if one is free and no sender waits. Does not check for a cancel.
     ///
-    /// Pre: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
-    /// obligation; `out` is writable. Thread: the owner's. Owns: as asx_channel_reserve; without a
-    /// holder the permit is the caller's to resolve. Answers: ASX_OK; ASX_E_FULL;
-    /// ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_REGION_NOT_OPEN;
-    /// ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `holder` is NULL or a task; `tracked` is nonzero for a permit that is also an
+    ///   obligation; `out` is writable.
+    /// - Ownership: as asx_channel_reserve; without a holder the permit is the caller's to resolve.
+    /// - Returns: ASX_OK; ASX_E_FULL; ASX_E_DISCONNECTED; ASX_E_RESOURCE_EXHAUSTED;
+    ///   ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    ///   ASX_E_INVALID_TRANSITION when the holder is over; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_channel_try_reserve(
         sender: *mut AsxChannelSender as rt,
         holder: *const AsxTaskId,
@@ -142,14 +144,15 @@ export! {
         }
     }
 
-    /// Puts a message into a permit's slot. ASX_OK and ASX_E_DISCONNECTED use the permit up; other
-    /// answers change nothing.
+    /// Sends a message into the permit's slot. ASX_OK and ASX_E_DISCONNECTED resolve the permit;
+    /// after any other status it is unchanged.
     ///
-    /// Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
-    /// Thread: the owner's. Owns: the message is copied; the permit is resolved. Answers: ASX_OK;
-    /// ASX_E_DISCONNECTED when the receiver is gone; ASX_E_OBLIGATION_ALREADY_RESOLVED;
-    /// ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `value` has as many readable bytes as the channel's elements; NULL if that is
+    ///   0.
+    /// - Ownership: the message is copied; the permit is resolved.
+    /// - Returns: ASX_OK; ASX_E_DISCONNECTED when the receiver is gone;
+    ///   ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_send_permit_send(permit: *mut AsxSendPermit as rt, value: *const c_void) {
         let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         |core| {
@@ -158,12 +161,11 @@ export! {
         }
     }
 
-    /// Gives a permit's slot back, as asx_send_permit_abort does, and answers whether that was
-    /// possible.
+    /// Aborts a permit as asx_send_permit_abort does, and returns a status.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: ASX_OK;
-    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the permit is resolved.
+    /// - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_send_permit_try_abort(permit: *mut AsxSendPermit as rt) {
         let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         |core| {
@@ -172,10 +174,12 @@ export! {
         }
     }
 
-    /// Drops a permit without resolving it: an abort, or a leak if it is tracked.
+    /// Drops a permit without resolving it. A tracked permit is recorded as leaked, any other is
+    /// aborted.
     ///
-    /// Pre: `leaked` is NULL or writable: whether an obligation leaked. Thread: the owner's. Owns:
-    /// the permit is gone. Answers: as asx_send_permit_try_abort.
+    /// - Parameters: `leaked` is NULL or writable: whether an obligation leaked.
+    /// - Ownership: the permit is gone.
+    /// - Returns: as asx_send_permit_try_abort.
     fn asx_send_permit_drop(permit: *mut AsxSendPermit as rt, leaked: *mut i32) {
         let (permit, id) = AsxSendPermit::both(guard::read(permit)?)?;
         let leaked = Out::maybe(leaked)?;
@@ -186,12 +190,12 @@ export! {
         }
     }
 
-    /// The state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved one is
-    /// forgotten, and the call answers so.
+    /// Reads the state of a permit: ASX_SEND_PERMIT_LIVE or ASX_SEND_PERMIT_LEAKED. A resolved
+    /// permit is forgotten, which the call reports.
     ///
-    /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `state` is writable.
+    /// - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_send_permit_state(permit: *mut AsxSendPermit as rt, state: *mut i32) {
         let id = guard::read(permit)?.id()?;
         let state = Out::new(state)?;
@@ -206,11 +210,12 @@ export! {
 
     /// Sends if there is room and no sender waits.
     ///
-    /// Pre: `value` has as many readable bytes as the channel's elements; NULL if that is 0.
-    /// Thread: the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_FULL;
-    /// ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
-    /// when there is no memory for one message more, with a pool never; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `value` has as many readable bytes as the channel's elements; NULL if that is
+    ///   0.
+    /// - Ownership: the message is copied.
+    /// - Returns: ASX_OK; ASX_E_FULL; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is no memory for one message more,
+    ///   with a pool never; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_try_send(sender: *mut AsxChannelSender as rt, value: *const c_void) {
         let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
         at once: send_at_once;
@@ -225,11 +230,13 @@ export! {
     /// Sends at once: into a free slot even if senders wait, else in the place of the oldest
     /// message.
     ///
-    /// Pre: `value` as for asx_channel_try_send; `old` is NULL or has as many writable bytes as the
-    /// channel's elements, for the message that had to go; `evicted` is NULL or writable: whether
-    /// there was one. Thread: the owner's. Owns: messages are copied. Answers: ASX_OK; ASX_E_FULL
-    /// when there are permits only; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_RESOURCE_EXHAUSTED as asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `value` as for asx_channel_try_send; `old` is NULL or has as many writable
+    ///   bytes as the channel's elements, for the message that had to go; `evicted` is NULL or
+    ///   writable: whether there was one.
+    /// - Ownership: messages are copied.
+    /// - Returns: ASX_OK; ASX_E_FULL when there are permits only; ASX_E_DISCONNECTED;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED as
+    ///   asx_channel_try_send; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_evict(
         sender: *mut AsxChannelSender as rt,
         value: *const c_void,
@@ -255,16 +262,17 @@ export! {
         }
     }
 
-    /// Receives on behalf of a task, which waits if there is nothing. A cancel of the task is
-    /// checked first.
+    /// Receives a message on behalf of a task, which waits if there is none. A cancel of the task
+    /// is checked first.
     ///
-    /// Pre: `cx` is of the receiver's runtime; `out` has as many writable bytes as the channel's
-    /// elements; NULL if that is 0. Thread: the owner's. Owns: the message is copied. Answers:
-    /// ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something; ASX_E_CANCELLED,
-    /// and nothing was received; ASX_E_DISCONNECTED when there is no message and no sender;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
-    /// ASX_E_RESOURCE_EXHAUSTED without memory for a wait; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `cx` is of the receiver's runtime; `out` has as many writable bytes as the
+    ///   channel's elements; NULL if that is 0.
+    /// - Ownership: the message is copied.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when there is something;
+    ///   ASX_E_CANCELLED, and nothing was received; ASX_E_DISCONNECTED when there is no message and
+    ///   no sender; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the
+    ///   task is over; ASX_E_RESOURCE_EXHAUSTED without memory for a wait;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_recv(
         receiver: *mut AsxChannelReceiver as rt,
         cx: *mut AsxCx,
@@ -283,11 +291,12 @@ export! {
         }
     }
 
-    /// Receives if there is a message. Not a check for a cancel.
+    /// Receives a message if there is one. Does not check for a cancel.
     ///
-    /// Pre: `out` has as many writable bytes as the channel's elements; NULL if that is 0. Thread:
-    /// the owner's. Owns: the message is copied. Answers: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` has as many writable bytes as the channel's elements; NULL if that is 0.
+    /// - Ownership: the message is copied.
+    /// - Returns: ASX_OK; ASX_E_EMPTY; ASX_E_DISCONNECTED; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_try_recv(receiver: *mut AsxChannelReceiver as rt, out: *mut c_void) {
         let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
         at once: recv_at_once;
@@ -298,11 +307,11 @@ export! {
         }
     }
 
-    /// Gives up the task's wait on a channel, if it has one; a channel that is gone has none.
+    /// Ends the task's wait on a channel, if there is one. A channel that is gone has none.
     ///
-    /// Pre: `waited` is NULL or writable: whether it had. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `waited` is NULL or writable: whether it had.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_channel_abandon(rt, channel: AsxChannelId, task: AsxTaskId, waited: *mut i32) {
         let channel = channel.id()?;
         let task = task.id()?;
@@ -315,9 +324,10 @@ export! {
 
     /// Adds a sender to the channel.
     ///
-    /// Pre: `out` is writable, and may be `sender` itself. Thread: the owner's. Owns: one more
-    /// sender to be closed. Answers: ASX_OK; ASX_E_DISCONNECTED once the last is closed;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable, and may be `sender` itself.
+    /// - Ownership: one more sender to be closed.
+    /// - Returns: ASX_OK; ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_sender_clone(
         sender: *mut AsxChannelSender as rt,
         out: *mut AsxChannelSender,
@@ -333,11 +343,12 @@ export! {
         }
     }
 
-    /// Closes a sender. After the last, the receiver gets what is queued, then ASX_E_DISCONNECTED.
+    /// Closes a sender. After the last one is closed, the receiver gets the queued messages, then
+    /// ASX_E_DISCONNECTED.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the sender is gone. Answers: ASX_OK;
-    /// ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the sender is gone.
+    /// - Returns: ASX_OK; ASX_E_DISCONNECTED once the last is closed; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_sender_close(sender: *mut AsxChannelSender as rt) {
         let (channel, id) = AsxChannelId::both(guard::read(sender)?.channel)?;
         |core| {
@@ -347,11 +358,11 @@ export! {
         }
     }
 
-    /// Closes the receiver: messages in the queue are dropped, waiting senders are woken.
+    /// Closes the receiver. Queued messages are dropped, and waiting senders are woken.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the receiver is gone. Answers: ASX_OK;
-    /// ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the receiver is gone.
+    /// - Returns: ASX_OK; ASX_E_DISCONNECTED when it is closed; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_receiver_close(receiver: *mut AsxChannelReceiver as rt) {
         let (channel, id) = AsxChannelId::both(guard::read(receiver)?.channel)?;
         |core| {
@@ -361,11 +372,11 @@ export! {
         }
     }
 
-    /// Frees the slot of a fully closed channel; its handle is stale from then on.
+    /// Frees the slot of a fully closed channel. Its handle becomes stale.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the channel is gone. Answers: ASX_OK;
-    /// ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the channel is gone.
+    /// - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when a side is open; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_channel_release(rt, channel: AsxChannelId) {
         let channel = channel.id()?;
         |core| {
@@ -375,10 +386,11 @@ export! {
         }
     }
 
-    /// The state of a channel.
+    /// Reads the state of a channel.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_channel_get_info(rt, channel: AsxChannelId, info: *mut AsxChannelInfo) {
         let channel = channel.id()?;
         let info = Look::new(info)?;
@@ -403,13 +415,13 @@ export! {
     }
 }
 
-/// Gives a permit's slot back. A call that is refused changes nothing; asx_last_error says why, as
-/// of asx_send_permit_try_abort, which answers a status.
+/// Aborts a permit: its slot is free again. If the call is refused nothing changes; asx_last_error
+/// reports why, and asx_send_permit_try_abort returns the status.
 ///
-/// Pre: none. Thread: the owner's. Owns: the permit is resolved. Answers: nothing.
+/// - Ownership: the permit is resolved.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_send_permit_abort(permit: *mut AsxSendPermit) {
     // SAFETY: the caller's promise is that of the function called.

@@ -33,17 +33,16 @@ pub const ASX_PROFILE_AUTOMOTIVE: i32 = 3;
 pub const ASX_FLAG_GHOSTS: u32 = 1;
 /// The seed is drawn from the entropy hook.
 pub const ASX_FLAG_SEED_FROM_ENTROPY: u32 = 2;
-/// All memory is reserved at creation, as in the embedded profile. Of the runtimes of a process
-/// ASX_POOLS_MOST can have such a pool at once: the next one's creation is refused.
+/// All memory is reserved at creation, as in the embedded profile. At most ASX_POOLS_MOST runtimes
+/// of a process can have such a pool at once.
 pub const ASX_FLAG_POOL: u32 = 4;
 
-/// What the pool cannot serve is refused: the allocator is not asked after the creation. Together
-/// with ASX_FLAG_POOL only, of which it is the default in the embedded and automotive profiles.
-/// Without it a pool that is used up is followed by the allocator (`pool_spills`).
+/// Requests beyond the pool are refused: the allocator is not used after the creation. Only with
+/// ASX_FLAG_POOL. The default in the embedded and automotive profiles. Without this flag the
+/// allocator provides further blocks when the pool is used up (`pool_spills`).
 pub const ASX_FLAG_STRICT: u32 = 64;
-/// There is no journal: nothing is recorded, nothing can be read, and there is no digest. Whether
-/// two runs were the same cannot be told; everything else is as with one. A build without
-/// ASX_FEATURE_JOURNAL does as if it were always set.
+/// There is no journal: nothing is recorded, nothing can be read, and there is no digest, so that
+/// runs cannot be compared. Nothing else differs. Always set in builds without ASX_FEATURE_JOURNAL.
 pub const ASX_FLAG_NO_JOURNAL: u32 = 16;
 
 /// The oldest event makes room.
@@ -73,7 +72,7 @@ pub type AsxLogFn =
 pub struct AsxGhost {
     /// One of the ASX_GHOST_ constants.
     pub kind: i32,
-    /// What the call answered.
+    /// The status that the call returned.
     pub status: AsxStatus,
     /// The bits of the handle it was about.
     pub bits: u64,
@@ -94,7 +93,7 @@ pub struct AsxGhost {
 /// Takes a report of a misuse, which is not kept.
 pub type AsxGhostFn = unsafe extern "C" fn(hook: *mut c_void, ghost: *const AsxGhost);
 
-/// Takes the task whose watchdog has run out, and what was done: ASX_WATCHDOG_.
+/// Reports that the watchdog of a task has expired, and the action: ASX_WATCHDOG_.
 pub type AsxWatchdogFn =
     unsafe extern "C" fn(hook: *mut c_void, rt: *mut AsxRuntime, task: AsxTaskId, stage: i32);
 
@@ -130,7 +129,7 @@ pub struct AsxRuntimeConfig {
     pub max_trace: u64,
     /// Polls, and timers fired, in one call of asx_step; 0 is refused, since nothing could run.
     pub max_steps: u64,
-    /// What happens when the journal is full: ASX_TRACE_.
+    /// The treatment of events when the journal is full: ASX_TRACE_.
     pub trace_full: i32,
     /// The order of tasks that are equal by priority or deadline: ASX_TIE_.
     pub tie_break: i32,
@@ -161,21 +160,22 @@ pub struct AsxRuntimeConfig {
     /// Memory to use for the pool, of `pool_bytes` bytes, aligned to 16, of this runtime alone;
     /// NULL: allocated. How many are enough: asx_runtime_config_pool_size.
     pub pool_memory: *mut c_void,
-    /// Given to each hook, but not to the clock, which has a pointer of its own.
+    /// Passed to each hook. The clock has a separate pointer.
     pub hook: *mut c_void,
     /// The clock for ASX_NOW; without one, `clock.now` is NULL. If it returns ASX_NONE it has no
-    /// time to give: the call answers ASX_E_CAPABILITY_DENIED, and nothing has happened.
+    /// time to give: the call returns ASX_E_CAPABILITY_DENIED and has no effect.
     pub clock: AsxClock,
     /// Lines for people; may be NULL. A build without ASX_FEATURE_DUMP has none.
     pub log: Option<AsxLogFn>,
     /// Seeds; may be NULL.
     pub entropy: Option<AsxEntropyFn>,
-    /// Who calls; NULL: pthread_self where there is one, else calls are not checked. Asked by
-    /// every call, on any thread: it must not call this library itself, which is not checked.
+    /// Identifies the calling thread. NULL: pthread_self where there is one, else threads are not
+    /// checked. Called by every function, on any thread. It must not call this library, which is
+    /// not checked.
     pub thread: Option<AsxThreadFn>,
     /// Reports of misuse; may be NULL.
     pub ghost: Option<AsxGhostFn>,
-    /// Finalizers (asx_region_defer) whose region has not begun to run them.
+    /// Registered finalizers (asx_region_defer) that have not been started.
     pub max_finalizers: u64,
     /// Entries of all tasks' cleanup stacks (asx_task_push_cleanup).
     pub max_cleanups: u64,
@@ -365,13 +365,13 @@ impl AsxRuntimeConfig {
         if enough { Ok(told) } else { Err(Status::ResourceExhausted) }
     }
 
-    /// Bytes that are enough for the limits: the memory of everything that may live at once, and the
-    /// memory that must be set aside then so that all of it can end.
+    /// Bytes that are enough for the limits: the memory of everything that may live at once, and
+    /// the memory that must be set aside then so that all of it can end.
     ///
     /// The tables of a strict pool have the size of their limits from the beginning
     /// (`Core::make_ready`), so that the bytes grow with the limits and not with the next power of
-    /// two. The weights are measured: the fewest bytes with which `tests/c/memory.c` fills each limit,
-    /// in both builds, and about a tenth more.
+    /// two. The weights are measured: the fewest bytes with which `tests/c/memory.c` fills each
+    /// limit, in both builds, and about a tenth more.
     pub(crate) fn pool_need(&self) -> Answer<usize> {
         let weights = [
             (self.max_tasks, 2150),
@@ -414,11 +414,12 @@ pub(crate) fn size(limit: u64) -> usize {
 
 /// Fills a configuration with the defaults of a profile.
 ///
-/// Pre: `config` points to `struct_size` writable bytes. Thread: any. Owns: nothing is kept.
-/// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
+/// - Parameters: `config` points to `struct_size` writable bytes.
+/// - Thread: any.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, an unknown profile or a size that never was.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_config_init(
     config: *mut AsxRuntimeConfig,
@@ -439,15 +440,18 @@ pub unsafe extern "C" fn asx_runtime_config_init(
     arguments::number(fill())
 }
 
-/// How many bytes a pool needs for the limits of a configuration: what a creation with
-/// ASX_FLAG_POOL and no `pool_bytes` reserves, and the least that one with ASX_FLAG_STRICT takes.
+/// Computes how many bytes a pool needs for the limits of a configuration. A creation with
+/// ASX_FLAG_POOL and no `pool_bytes` reserves this size; with ASX_FLAG_STRICT a smaller one is
+/// refused.
 ///
-/// Pre: `config` points to a configuration from asx_runtime_config_init; `out` is writable. Thread:
-/// any. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of
-/// range, a size that never was, or limits that have no end.
+/// - Parameters: `config` points to a configuration from asx_runtime_config_init; `out` is
+///   writable.
+/// - Thread: any.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, a value out of range, a size that never was,
+///   or limits that have no end.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_config_pool_size(
     config: *const AsxRuntimeConfig,

@@ -18,13 +18,13 @@ use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 
-/// What was wrong with the last call that failed.
+/// The last call that failed, and the cause.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxErrorInfo {
     /// Set by the caller: sizeof(asx_error_info).
     pub struct_size: u32,
-    /// What the call answered.
+    /// The status that the call returned.
     pub status: AsxStatus,
     /// The function that was called.
     pub function: *const c_char,

@@ -19,7 +19,7 @@ use core::ptr::null;
 pub const ASX_GHOST_DOUBLE_CANCEL: i32 = 0;
 /// A permit was used after its resolution.
 pub const ASX_GHOST_PERMIT_REUSE: i32 = 1;
-/// A channel was used whose other side, or own side, is closed.
+/// A channel was used although a side of it is closed.
 pub const ASX_GHOST_CLOSED_CHANNEL: i32 = 2;
 /// An obligation was resolved twice.
 pub const ASX_GHOST_DOUBLE_RESOLVE: i32 = 3;
@@ -29,7 +29,7 @@ pub const ASX_GHOST_BORROW_ACROSS_POLL: i32 = 4;
 pub const ASX_GHOST_BORROW_EPOCH: i32 = 5;
 /// A call came from a wrong thread.
 pub const ASX_GHOST_AFFINITY: i32 = 6;
-/// Something was used through a handle whose thing is gone.
+/// A stale handle was used.
 pub const ASX_GHOST_STALE: i32 = 7;
 /// A region's memory was written to behind its end or after the region was Closed, or asked for
 /// then.

@@ -62,7 +62,7 @@ macro_rules! export {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As said under Pre; `rt` is NULL or a living runtime.
+        /// The parameters are as stated above; `rt` is NULL or a living runtime.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             $own: own_type!($($own_type)?), $($arg: $type),*

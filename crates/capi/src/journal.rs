@@ -11,10 +11,10 @@ use asx_kernel::status::Status;
 use core::ffi::c_char;
 
 export! {
-    /// How much was recorded, and how much can be read.
+    /// Reads how many events were recorded, and how many can be read.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_get_info(rt, info: *mut AsxJournalInfo) {
         let info = Look::new(info)?;
         |core| {
@@ -29,11 +29,12 @@ export! {
         }
     }
 
-    /// The digest of every event recorded so far. Takes as long as events are retained.
+    /// Computes the digest of every event recorded so far. Takes time in proportion to the retained
+    /// events.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
-    /// with ASX_FLAG_NO_JOURNAL, or in a build without ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_EMPTY with ASX_FLAG_NO_JOURNAL, or in a build without
+    ///   ASX_FEATURE_JOURNAL; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_digest(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -47,9 +48,9 @@ export! {
 
     /// Reads retained events, from the first whose number is not below `from`.
     ///
-    /// Pre: `events` has room for `room` of them; `count` is writable: how many were read. Thread:
-    /// the owner's. Owns: nothing. Answers: ASX_OK, also when none was left;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `events` has room for `room` of them; `count` is writable: how many were read.
+    /// - Returns: ASX_OK, also when none was left; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_read(rt, from: u64, events: *mut AsxEvent, room: usize, count: *mut usize) {
         let events = guard::room(events, room)?;
         let count = Out::new(count)?;
@@ -72,12 +73,12 @@ export! {
         }
     }
 
-    /// A retained event as a line of text.
+    /// Formats a retained event as a line of text.
     ///
-    /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the line's length.
-    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is no such
-    /// event; ASX_E_FULL when it was cut; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: the line's
+    ///   length.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when there is no such event; ASX_E_FULL when it was cut;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_journal_line(rt, seq: u64, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;

@@ -7,18 +7,19 @@ use crate::guard::{self, Look, Runtime, number};
 use crate::memory::Reserve;
 use asx_kernel::status::Status;
 
-/// What was wrong with the last call of this runtime that failed, on the owner's thread: which
-/// function, which argument, and why. Answers below ASX_E_INVALID_ARGUMENT, which say how things
-/// stand, are no failures. It stays until the next failure; a failure of this call itself, of
-/// asx_external_wake and of asx_thread_number is not kept. May be called from hooks and drop
-/// callbacks too. Without a runtime there is asx_runtime_config_check.
+/// Reads the last failed call of the owner's thread to this runtime: function, argument and cause.
+/// Statuses below ASX_E_INVALID_ARGUMENT are no failures. The record stays until the next failure;
+/// failures of this function, of asx_external_wake and of asx_thread_number are not recorded. May
+/// be called from hooks and drop callbacks too. Before a runtime exists use
+/// asx_runtime_config_check.
 ///
-/// Pre: `error` leads with its size. Thread: the owner's. Owns: texts are the library's and live
-/// forever. Answers: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
-/// ASX_E_AFFINITY_VIOLATION.
+/// - Parameters: `error` begins with its struct_size.
+/// - Ownership: the texts are static.
+/// - Returns: ASX_OK; ASX_E_EMPTY when no call has failed; ASX_E_INVALID_ARGUMENT;
+///   ASX_E_AFFINITY_VIOLATION.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_last_error(
     rt: *mut AsxRuntime,
@@ -33,17 +34,19 @@ pub unsafe extern "C" fn asx_last_error(
     number(guard::caught(tell))
 }
 
-/// What asx_runtime_create would say of a configuration, without creating anything, and which field
-/// is the one that it refuses. Whether there is enough memory is not looked at.
+/// Checks a configuration as asx_runtime_create does, without creating anything, and reports the
+/// field that is refused. Available memory is not checked.
 ///
-/// Pre: `config` points to a configuration from asx_runtime_config_init; `error` is NULL or leads
-/// with its size: it is written when the answer is not ASX_OK. Thread: any. Owns: nothing is kept;
-/// texts are the library's and live forever. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for what
-/// asx_runtime_create refuses with it; ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have,
-/// or with ASX_FLAG_STRICT for one that is too small for the limits (asx_runtime_config_pool_size).
+/// - Parameters: `config` points to a configuration from asx_runtime_config_init; `error` is NULL
+///   or begins with its struct_size: it is written unless the call returns ASX_OK.
+/// - Thread: any.
+/// - Ownership: nothing is kept; the texts are static.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for what asx_runtime_create refuses with it;
+///   ASX_E_RESOURCE_EXHAUSTED for a pool that no memory can have, or with ASX_FLAG_STRICT for one
+///   that is too small for the limits (asx_runtime_config_pool_size).
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_config_check(
     config: *const AsxRuntimeConfig,

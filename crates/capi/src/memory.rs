@@ -35,10 +35,10 @@ use asx_kernel::status::Status;
 use asx_kernel::world::Answer;
 use core::ffi::c_void;
 
-/// Gives `size` bytes aligned for every type of C, or NULL. It runs inside of a call: the runtime
-/// that call is of answers it ASX_E_REENTRANT; other runtimes it may use.
+/// Gives `size` bytes aligned for every type of C, or NULL. It runs inside a call, whose runtime
+/// returns ASX_E_REENTRANT to it; it may use other runtimes.
 pub type AsxAllocFn = unsafe extern "C" fn(hook: *mut c_void, size: usize) -> *mut c_void;
-/// Takes back what the other gave. What it may call is the same.
+/// Frees memory of the allocation function. The same rules apply to its calls.
 pub type AsxFreeFn = unsafe extern "C" fn(hook: *mut c_void, pointer: *mut c_void);
 
 /// Runtimes of a process that can have a pool of a fixed size (ASX_FLAG_POOL) at once; those

@@ -13,9 +13,11 @@ use asx_kernel::world::Answer;
 export! {
     /// Reserves an obligation in an open region.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: the caller is to commit or abort it.
-    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
-    /// ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Ownership: the caller is to commit or abort it.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_obligation_reserve(rt, region: AsxRegionId, out: *mut AsxObligationId) {
         let region = region.id()?;
         let out = Out::new(out)?;
@@ -30,31 +32,32 @@ export! {
         }
     }
 
-    /// Keeps an obligation.
+    /// Commits an obligation.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: ASX_OK;
-    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_REGION_CLOSED;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the obligation is resolved.
+    /// - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+    ///   ASX_E_REGION_CLOSED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_obligation_commit(rt, obligation: AsxObligationId) {
         let _ = obligation.id()?;
         |core| core.resolve(obligation, Resolution::Commit)
     }
 
-    /// Gives an obligation up.
+    /// Aborts an obligation.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the obligation is resolved. Answers: as
-    /// asx_obligation_commit.
+    /// - Ownership: the obligation is resolved.
+    /// - Returns: as asx_obligation_commit.
     fn asx_obligation_abort(rt, obligation: AsxObligationId) {
         let _ = obligation.id()?;
         |core| core.resolve(obligation, Resolution::Abort)
     }
 
-    /// Where an obligation stands: ASX_OBLIGATION_. A resolved one is forgotten, and answers
-    /// that it is.
+    /// Reads the state of an obligation, ASX_OBLIGATION_. A resolved obligation is forgotten, which
+    /// the call reports.
     ///
-    /// Pre: `state` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `state` is writable.
+    /// - Returns: ASX_OK; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_obligation_state(rt, obligation: AsxObligationId, state: *mut i32) {
         let obligation = obligation.id()?;
         let state = Out::new(state)?;
@@ -64,12 +67,11 @@ export! {
         }
     }
 
-    /// What an explicit step of the obligation to a state would answer. Nothing changes.
+    /// Checks what an explicit step of the obligation to a state would return. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
-    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
-    /// ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+    ///   ASX_E_INVALID_TRANSITION; ASX_E_OBLIGATION_ALREADY_RESOLVED; ASX_E_OBLIGATION_LEAKED;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_obligation_check(rt, obligation: AsxObligationId, state: i32) {
         let obligation = obligation.id()?;
         let state = info::nth(&ObligationState::ALL, state)?;

@@ -18,20 +18,20 @@ use crate::state::Core;
 use asx_kernel::status::Status;
 use asx_kernel::world::{Answer, TaskError};
 
-/// Says that a callback of this runtime was left by longjmp or an exception and will not return:
-/// without it steps and asx_runtime_destroy answer ASX_E_REENTRANT for ever. A poll that was left
-/// ends its task as ASX_POLL_PANICKED, and the runtime goes on; what was left of the call under way
-/// is not done. If a function of asx_set_allocator was left, every later call answers
+/// Declares that a callback of this runtime was left by longjmp or an exception and will not
+/// return. Until then asx_step and asx_runtime_destroy return ASX_E_REENTRANT. A task whose poll
+/// was left ends as by ASX_POLL_PANICKED, and the runtime continues; the rest of the call under way
+/// is skipped. If a function of asx_set_allocator was left, every later call returns
 /// ASX_E_INTERNAL, and asx_runtime_destroy calls nothing and frees nothing but a pool.
 ///
-/// Pre: no callback and no call of this runtime is under way any more; to call it from inside one
-/// is undefined. Leaving a callback is forbidden all the same: destructors of frames that are
-/// skipped do not run. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-/// ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT for NULL;
-/// ASX_E_AFFINITY_VIOLATION.
+/// - Parameters: no callback and no call of this runtime is under way; a call from inside one is
+///   undefined behaviour. Leaving a callback remains forbidden: destructors of the skipped frames
+///   do not run.
+/// - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when no callback was left; ASX_E_INVALID_ARGUMENT
+///   for NULL; ASX_E_AFFINITY_VIOLATION.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_recover(rt: *mut AsxRuntime) -> AsxStatus {
     let recover = || {

@@ -23,8 +23,8 @@ use core::time::Duration;
 export! {
     /// The root region, which every other is inside of.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_root(rt, out: *mut AsxRegionId) {
         let out = Out::new(out)?;
         |core| {
@@ -35,10 +35,11 @@ export! {
 
     /// Opens a child region.
     ///
-    /// Pre: `options` is NULL or leads with its size; `out` is writable. Thread: the owner's. Owns:
-    /// the region belongs to its parent. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `options` is NULL or begins with its struct_size; `out` is writable.
+    /// - Ownership: the region belongs to its parent.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_open(
         rt,
         parent: AsxRegionId,
@@ -56,27 +57,29 @@ export! {
         }
     }
 
-    /// The region's author is done: it closes when nothing lives inside. Nothing is cancelled.
+    /// Declares that nothing more will be added from outside: the region closes when nothing lives
+    /// inside. Nothing is cancelled.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_end(rt, region: AsxRegionId) {
         let region = region.id()?;
         |core| core.world.end_region(region)
     }
 
-    /// Closes a region with a reason and cancels what is inside. Later ones strengthen the reason.
+    /// Closes a region with a reason and cancels everything inside. Later calls strengthen the
+    /// reason.
     ///
     /// `force_ns` is the grace of each round: what still lives that long after the request is
     /// completed by force, then the finalizers run, and each of them has the same time again from
     /// its start. ASX_NONE: nothing is forced. So a close of a region with n finalizers may take up
     /// to n + 1 times `force_ns`.
     ///
-    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
-    /// whether it was the first request. Thread: the owner's. Owns: nothing is kept. Answers:
-    /// ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when there is
-    /// no memory for the message, without which it always goes; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or
+    ///   writable: whether it was the first request.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+    ///   there is no memory for the message, without which it always goes;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_close(
         rt,
         region: AsxRegionId,
@@ -101,21 +104,23 @@ export! {
         }
     }
 
-    /// Opens (nonzero) or shuts a region's gate: a shut one admits nothing new.
+    /// Opens (nonzero) or shuts the gate of a region. A region with a shut gate admits nothing new.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_gate(rt, region: AsxRegionId, open: i32) {
         let region = region.id()?;
         |core| core.world.set_admission(region, open != 0)
     }
 
-    /// Registers a finalizer: it runs when everything else in the region is over, last in first.
+    /// Registers a finalizer. Finalizers run when everything else in the region has ended, the last
+    /// one first.
     ///
-    /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
-    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `body.poll` is not NULL.
+    /// - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+    ///   caller's.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_defer(rt, region: AsxRegionId, body: AsxBody) {
         let region = region.id()?;
         let body = body.checked()?;
@@ -136,10 +141,11 @@ export! {
 
     /// Spawns a finalizer task into a region that is finalizing.
     ///
-    /// Pre: `body.poll` is not NULL; `out` is writable. Thread: the owner's. Owns: as
-    /// asx_region_defer. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_INVALID_TRANSITION; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `body.poll` is not NULL; `out` is writable.
+    /// - Ownership: as asx_region_defer.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION;
+    ///   ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_spawn_finalizer(rt, region: AsxRegionId, body: AsxBody, out: *mut AsxTaskId) {
         let region = region.id()?;
         let body = body.checked()?;
@@ -159,31 +165,30 @@ export! {
 
     /// Counts bytes against the memory limit, on behalf of a region, until it closes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing is allocated. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: nothing is allocated.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED;
+    ///   ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_use_storage(rt, region: AsxRegionId, bytes: usize) {
         let region = region.id()?;
         |core| core.world.use_storage(region, bytes)
     }
 
-    /// Frees a Closed region's slot and forgets its outcome and those of all that was inside; their
-    /// handles are stale from then on.
+    /// Frees the slot of a Closed region and forgets its outcome, and those of everything that was
+    /// inside. Their handles become stale.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not closed, or the root;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   it is not closed, or the root; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_release(rt, region: AsxRegionId) {
         let region = region.id()?;
         |core| core.world.release_region(region)
     }
 
-    /// How a region ended, the fold of its children's outcomes: ASX_OUTCOME_. Can be asked until
-    /// the region or one around it is released, or the runtime destroyed; so can its reason.
+    /// Reads how a region ended: the fold of its children's outcomes, ASX_OUTCOME_. Outcome and
+    /// reason are kept until the region or one around it is released, or the runtime is destroyed.
     ///
-    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `outcome` is writable.
+    /// - Returns: ASX_OK; ASX_E_INCOMPLETE_CHILDREN when it is not closed; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_outcome(rt, region: AsxRegionId, outcome: *mut i32) {
         let region = region.id()?;
         let outcome = Out::new(outcome)?;
@@ -194,21 +199,24 @@ export! {
         }
     }
 
-    /// The state of a region. Not at one whose parent has closed: see asx_region_outcome.
+    /// Reads the state of a region. A region whose parent has closed is stale: use
+    /// asx_region_outcome.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_get_info(rt, region: AsxRegionId, info: *mut AsxRegionInfo) {
         let region = region.id()?;
         let info = Look::new(info)?;
         |core| info.set(info::region(&core.world.region(region)?))
     }
 
-    /// The region's handle with the state it is in now: what asx_handle_mask shows. Kept ones
-    /// (asx_region_outcome) included.
+    /// Makes a handle of the region with its current state, for asx_handle_mask. Also for regions
+    /// that are kept (asx_region_outcome).
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_snapshot(rt, region: AsxRegionId, out: *mut AsxRegionId) {
         let region = region.id()?;
         let out = Out::new(out)?;
@@ -219,12 +227,13 @@ export! {
         }
     }
 
-    /// A link of the chain of causes of a region's close: 0 is the reason itself.
+    /// Reads a link of the chain of causes of a region's close. Link 0 is the reason itself.
     ///
-    /// Pre: `reason` leads with its size; `text` has room for `room` bytes of the message, 0 if it
-    /// is not wanted; `size` is NULL or writable: its length. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
-    /// cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `reason` begins with its struct_size; `text` has room for `room` bytes of the
+    ///   message, 0 if it is not wanted; `size` is NULL or writable: its length.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+    ///   cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_reason(
         rt,
         region: AsxRegionId,
@@ -244,12 +253,13 @@ export! {
         }
     }
 
-    /// Waits for a region to close, on behalf of a task: its outcome, ASX_OUTCOME_.
+    /// Waits for a region to close, on behalf of a task, and reads its outcome, ASX_OUTCOME_.
     ///
-    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_WOULD_BLOCK, and the task is woken when it has closed; ASX_E_CANCELLED;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
-    /// ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `outcome` is writable.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has closed;
+    ///   ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_wait(rt, region: AsxRegionId, task: AsxTaskId, outcome: *mut i32) {
         let region = region.id()?;
         let task = task.id()?;
@@ -266,11 +276,11 @@ export! {
         }
     }
 
-    /// What an explicit step of the region to a state would answer. Nothing changes.
+    /// Checks what an explicit step of the region to a state would return. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
-    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN;
-    /// ASX_E_UNRESOLVED_OBLIGATIONS; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+    ///   ASX_E_INVALID_TRANSITION; ASX_E_INCOMPLETE_CHILDREN; ASX_E_UNRESOLVED_OBLIGATIONS;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_check(rt, region: AsxRegionId, state: i32) {
         let region = region.id()?;
         let state = info::nth(&RegionState::ALL, state)?;

@@ -38,13 +38,13 @@ export! {
     /// again before more events are recorded than the journal keeps (`max_trace`). `ended` is
     /// nonzero if the run is over: then recorded events that it lacks are a difference.
     ///
-    /// Pre: `recorded` has `count` events, NULL if that is 0; `next` is writable: the number of the
-    /// first event that was not compared; `info` is NULL or leads with its size: it is written when
-    /// there is a difference. Thread: the owner's. Owns: nothing is kept. Answers: ASX_OK when the
-    /// runs are equal so far; ASX_E_REPLAY_MISMATCH at the first event that differs;
-    /// ASX_E_TRACE_TRUNCATED when an event to be compared was not retained, or `recorded` begins
-    /// after it; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `recorded` has `count` events, NULL if that is 0; `next` is writable: the
+    ///   number of the first event that was not compared; `info` is NULL or begins with its
+    ///   struct_size: it is written when there is a difference.
+    /// - Returns: ASX_OK when the runs are equal so far; ASX_E_REPLAY_MISMATCH at the first event
+    ///   that differs; ASX_E_TRACE_TRUNCATED when an event to be compared was not retained, or
+    ///   `recorded` begins after it; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_replay_compare(
         rt,
         recorded: *const AsxEvent,
@@ -74,11 +74,10 @@ export! {
         }
     }
 
-    /// Compares the digest of the run so far with that of another run: for a check without a trace.
+    /// Compares the digest of the run so far with that of another run: a check that needs no trace.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK when they are equal;
-    /// ASX_E_DETERMINISM_VIOLATION; ASX_E_EMPTY without a journal; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK when they are equal; ASX_E_DETERMINISM_VIOLATION; ASX_E_EMPTY without a
+    ///   journal; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_replay_check_digest(rt, recorded: u64) {
         |core| {
             if core.world.journal().is_off() {

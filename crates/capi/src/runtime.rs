@@ -36,15 +36,19 @@ pub const ASX_SUGGEST_DRAIN_OBLIGATIONS: i32 = 2;
 /// As usual, with the limit of cancels in a row doubled.
 pub const ASX_SUGGEST_DRAIN_REGIONS: i32 = 3;
 
-/// Sets where the library gets its memory, once per process, before the first runtime.
+/// Sets the functions that allocate the library's memory. Once per process, before the first
+/// runtime is created.
 ///
-/// Pre: both functions keep working until the process ends, on every thread that has a runtime.
-/// Thread: any, before other calls. Owns: `hook` stays the caller's. Answers: ASX_OK;
-/// ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set before or after a
-/// runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's allocator.
+/// - Parameters: both functions keep working until the process ends, on every thread that has a
+///   runtime.
+/// - Thread: any, before other calls.
+/// - Ownership: `hook` stays the caller's.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for a NULL function; ASX_E_INVALID_TRANSITION when set
+///   before or after a runtime was created; ASX_E_CAPABILITY_DENIED in a build that uses Rust's
+///   allocator.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_set_allocator(
     give: Option<AsxAllocFn>,
@@ -57,18 +61,19 @@ pub unsafe extern "C" fn asx_set_allocator(
     })
 }
 
-/// Creates a runtime. The calling thread is its owner.
+/// Creates a runtime. The calling thread becomes its owner.
 ///
-/// Pre: `config` points to a configuration from asx_runtime_config_init. Thread: any; it becomes
-/// the owner. Owns: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
-/// configuration must live as long. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value
-/// out of range, a size that never was, or a `pool_memory` that another runtime has;
-/// ASX_E_RESOURCE_EXHAUSTED when memory is not to be had, ASX_POOLS_MOST runtimes have a pool, or
-/// `pool_bytes` are too few for the limits of a strict one (the log hook is told how many, as
-/// asx_runtime_config_pool_size tells).
+/// - Parameters: `config` points to a configuration from asx_runtime_config_init.
+/// - Thread: any; it becomes the owner.
+/// - Ownership: `*out` is the caller's until asx_runtime_destroy; memory and hooks of the
+///   configuration must live as long.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL, for a value out of range, a size that never
+///   was, or a `pool_memory` that another runtime has; ASX_E_RESOURCE_EXHAUSTED without memory,
+///   when ASX_POOLS_MOST runtimes have a pool, or `pool_bytes` are too few for the limits of a
+///   strict one (the log hook gets the size of asx_runtime_config_pool_size).
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_create(
     config: *const AsxRuntimeConfig,
@@ -129,17 +134,18 @@ fn build(config: &AsxRuntimeConfig, owner: u64, reserve: Reserve) -> Answer<*mut
     Ok(Box::into_raw(rt).cast::<AsxRuntime>())
 }
 
-/// Destroys a runtime and everything in it. What lives is ended as by a shutdown that leaves no
-/// time: bodies are not polled again, cleanup stacks and finalizers run as far as they need not
-/// wait, each within its allowance, and drop callbacks are called. How many entries were cut off is
-/// told to the log hook.
+/// Destroys a runtime and everything in it. Living tasks end as by a shutdown without a grace:
+/// bodies are not polled again, cleanup stacks and finalizers run within their allowances as far as
+/// they need not wait, and drop callbacks are called. The number of cleanup entries that were cut
+/// off goes to the log hook.
 ///
-/// Pre: `rt` is not used afterwards, by asx_external_wake neither. Thread: the owner's. Owns: `rt`
-/// is taken. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION;
-/// ASX_E_REENTRANT from inside a callback, and after one was left (asx_runtime_recover).
+/// - Parameters: `rt` is not used afterwards, by asx_external_wake neither.
+/// - Ownership: `rt` is taken.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT
+///   from inside a callback, and after one was left (asx_runtime_recover).
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
     let destroy = || {
@@ -173,17 +179,17 @@ pub unsafe extern "C" fn asx_runtime_destroy(rt: *mut AsxRuntime) -> AsxStatus {
     unsafe { guard::answered(rt, signature!(asx_runtime_destroy(rt)), answer) }
 }
 
-/// Polls up to `max_steps` runnable tasks at the time `now`, after timers, deadlines and wakes
-/// from outside had their way.
+/// Handles the timers, deadlines and outside wakes that are due at the time `now`, then polls up to
+/// `max_steps` runnable tasks.
 ///
-/// Pre: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as the
-/// current time. `progress` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
-/// Answers: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
-/// ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE; ASX_E_AFFINITY_VIOLATION;
-/// ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
+/// - Parameters: `now` is an instant, or ASX_NOW with a clock hook; one that has passed counts as
+///   the current time. `progress` is NULL or begins with its struct_size.
+/// - Returns: ASX_OK, whether or not work is left (see `progress`); ASX_E_INVALID_ARGUMENT;
+///   ASX_E_CAPABILITY_DENIED when the clock hook returns ASX_NONE; ASX_E_AFFINITY_VIOLATION;
+///   ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_step(
     rt: *mut AsxRuntime,
@@ -199,15 +205,15 @@ pub unsafe extern "C" fn asx_step(
     }))
 }
 
-/// Polls until nothing is runnable at the time `now`.
+/// Polls tasks until none is runnable at the time `now`.
 ///
-/// Pre: as asx_step. Thread: the owner's. Owns: nothing. Answers: ASX_OK when idle;
-/// ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with work left;
-/// ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook answers ASX_NONE;
-/// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
+/// - Parameters: as asx_step.
+/// - Returns: ASX_OK when idle; ASX_E_RESOURCE_EXHAUSTED when the profile's bound was reached with
+///   work left; ASX_E_INVALID_ARGUMENT; ASX_E_CAPABILITY_DENIED when the clock hook returns
+///   ASX_NONE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a callback; ASX_E_INTERNAL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_run_until_idle(
     rt: *mut AsxRuntime,
@@ -222,15 +228,17 @@ pub unsafe extern "C" fn asx_run_until_idle(
     }))
 }
 
-/// Wakes a task from any thread, signal handler or interrupt: at the next step it is runnable.
+/// Wakes a task from any thread, signal handler or interrupt. The task is runnable at the next
+/// step.
 ///
-/// Pre: the runtime is not being destroyed. Thread: any; the one call that is. Owns: nothing.
-/// Answers: ASX_OK, also for a task that is over or was released a moment ago, which nothing
-/// happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE for
-/// one that never was, or whose slot has another tenant.
+/// - Parameters: the runtime is not being destroyed.
+/// - Thread: any; the one call that is.
+/// - Returns: ASX_OK, also for a task that is over or was released a moment ago, which nothing
+///   happens to; ASX_E_INVALID_ARGUMENT for NULL or a handle of another type; ASX_E_STALE_HANDLE
+///   for a task that never existed, or a slot that was reused.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTaskId) -> AsxStatus {
     let wake = || {
@@ -242,10 +250,10 @@ pub unsafe extern "C" fn asx_external_wake(rt: *mut AsxRuntime, task: AsxTaskId)
 }
 
 export! {
-    /// The runtime's time.
+    /// Reads the time of the runtime.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_now(rt, out: *mut AsxTime) {
         let out = Out::new(out)?;
         |core| {
@@ -254,10 +262,10 @@ export! {
         }
     }
 
-    /// Moves the runtime's time without polling anything. A time that has passed changes nothing.
+    /// Sets the time of the runtime without polling anything. An earlier time changes nothing.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for
-    /// ASX_NOW; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for ASX_NOW; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_advance(rt, now: AsxTime) {
         let () = guard::ensure(now != crate::abi::ASX_NOW)?;
         |core| {
@@ -266,11 +274,10 @@ export! {
         }
     }
 
-    /// Lets timers, deadlines, graces and watchdogs that are due have their way, without polling
-    /// anything.
+    /// Handles timers, deadlines, graces and watchdogs that are due, without polling anything.
     ///
-    /// Pre: `fired` is NULL or writable: how many timers fired. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `fired` is NULL or writable: how many timers fired.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_fire_timers(rt, fired: *mut u64) {
         let fired = Out::maybe(fired)?;
         |core| {
@@ -281,10 +288,11 @@ export! {
         }
     }
 
-    /// When something happens by itself next: a timer, a deadline, a grace, a watchdog.
+    /// Reads the earliest instant at which a timer, deadline, grace or watchdog is due.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
-    /// when nothing will; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when nothing will; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_next_deadline(rt, out: *mut AsxTime) {
         let out = Out::new(out)?;
         |core| {
@@ -293,10 +301,10 @@ export! {
         }
     }
 
-    /// What the governor suggests from now on.
+    /// Sets the suggestion of the governor to the scheduler, from the next decision on.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
-    /// mode that is none; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown mode; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_set_governor_mode(rt, mode: i32) {
         let mode = suggestion(mode)?;
         |core| {
@@ -305,10 +313,9 @@ export! {
         }
     }
 
-    /// Tells tasks that wait for it (asx_task_stopping) that the run is about to stop.
+    /// Announces that the runtime is about to stop: wakes the tasks that wait in asx_task_stopping.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_soft_stop(rt) {
         |core| {
             core.world.soft_stop();
@@ -316,13 +323,13 @@ export! {
         }
     }
 
-    /// Shuts down: a soft stop now, the root closed after `soft_ns`, and what still lives
-    /// `force_ns` later completed by force. Each finalizer has `force_ns` again, as with
-    /// asx_region_close. Keep stepping until asx_quiescent answers ASX_OK.
+    /// Shuts down in steps: a soft stop now; the root is closed after `soft_ns`; tasks that still
+    /// live `force_ns` later are completed by force. Each finalizer has `force_ns` again, as with
+    /// asx_region_close. Keep stepping until asx_quiescent returns ASX_OK.
     ///
-    /// Pre: `force_ns` may be ASX_NONE: nothing is forced. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
-    /// more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `force_ns` may be ASX_NONE: nothing is forced.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory for one
+    ///   more than the first; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_shutdown(rt, soft_ns: AsxTime, force_ns: AsxTime) {
         |core| {
             // For the first there always is what it needs.
@@ -336,12 +343,12 @@ export! {
         }
     }
 
-    /// Whether everything is over; if not, what is still alive.
+    /// Checks whether everything has ended. If not, reports what is still alive.
     ///
-    /// Pre: `diagnosis` is NULL or leads with its size. Thread: the owner's. Owns: nothing.
-    /// Answers: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
-    /// ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
-    /// this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `diagnosis` is NULL or begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_TASKS_STILL_ACTIVE, ASX_E_OBLIGATIONS_UNRESOLVED,
+    ///   ASX_E_REGIONS_NOT_CLOSED, ASX_E_TIMERS_PENDING or ASX_E_CHANNEL_NOT_DRAINED, the first in
+    ///   this order; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_quiescent(rt, diagnosis: *mut AsxDiagnosis) {
         let diagnosis = Look::maybe(diagnosis)?;
         |core| {
@@ -363,12 +370,12 @@ export! {
         }
     }
 
-    /// The tree of what still lives, as text for people.
+    /// Writes the tree of everything alive as text for people.
     ///
-    /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: the length of the whole
-    /// text. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when it was cut;
-    /// ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: the length of
+    ///   the whole text.
+    /// - Returns: ASX_OK; ASX_E_FULL when it was cut; ASX_E_CAPABILITY_DENIED in a build without
+    ///   ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_dump(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
@@ -378,12 +385,13 @@ export! {
         }
     }
 
-    /// Checks every invariant; a broken one is named in the text, by its id and what was found. As
-    /// after every ASX_E_INTERNAL nothing can be called then but asx_runtime_destroy.
+    /// Checks every invariant. The text names a broken one by its id and the finding. After
+    /// ASX_E_INTERNAL only asx_runtime_destroy may be called.
     ///
-    /// Pre: as asx_dump. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INTERNAL when
-    /// one is broken; ASX_E_CAPABILITY_DENIED in a build without ASX_FEATURE_DUMP;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: as asx_dump.
+    /// - Returns: ASX_OK; ASX_E_INTERNAL when one is broken; ASX_E_CAPABILITY_DENIED in a build
+    ///   without ASX_FEATURE_DUMP; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_verify(rt, text: *mut c_char, room: usize, size: *mut usize) {
         let text = guard::room(text.cast::<u8>(), room)?;
         let size = Out::maybe(size)?;
@@ -394,10 +402,10 @@ export! {
         }
     }
 
-    /// A number from the runtime's own stream, which the seed decides.
+    /// Draws a number from the runtime's random stream, which is determined by the seed.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_random(rt, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -406,10 +414,10 @@ export! {
         }
     }
 
-    /// The state of timers, run queues and the scheduler's counters.
+    /// Reads the state of timers and run queues, and the counters of the scheduler.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_get_queues(rt, info: *mut AsxQueuesInfo) {
         let info = Look::new(info)?;
         |core| {
@@ -437,10 +445,10 @@ export! {
         }
     }
 
-    /// The runtime's counters.
+    /// Reads the counters of the runtime.
     ///
-    /// Pre: `stats` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `stats` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_get_stats(rt, stats: *mut AsxStats) {
         let stats = Look::new(stats)?;
         |core| {
@@ -467,11 +475,12 @@ export! {
         }
     }
 
-    /// Says where the next call is made, for ghost reports: ASX_CALL does.
+    /// Sets the source position of the next call, for reports of misuse and leaks. ASX_CALL uses
+    /// it.
     ///
-    /// Pre: `file` is NULL or a text that lives until that call is over, and as long as the runtime
-    /// if it reserves an obligation: __FILE__ does. Thread: the owner's. Owns:
-    /// nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `file` is NULL or a text that lives until that call is over, and as long as
+    ///   the runtime if it reserves an obligation: __FILE__ does.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_set_location(rt, file: *const c_char, line: u32) {
         |core| {
             core.ghosts.set_location(file, line);
@@ -479,12 +488,13 @@ export! {
         }
     }
 
-    /// Declares that the program borrows data of its own until asx_borrow_end, at most until the
-    /// poll under way ends: the ghost monitors watch that.
+    /// Declares that the program borrows some of its data until asx_borrow_end, at most until the
+    /// poll under way ends. The ghost monitors check this.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK, in a conflict
-    /// too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when `max_borrows` were not ended, or
-    /// without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK, in a conflict too; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED when
+    ///   `max_borrows` were not ended, or without memory; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_borrow_begin(rt, exclusive: i32, out: *mut u64) {
         let out = Out::new(out)?;
         |core| {
@@ -502,8 +512,8 @@ export! {
 
     /// Ends a borrow.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
-    /// borrow that is not held; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for a borrow that is not held;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_borrow_end(rt, borrow: u64) {
         |core| core.borrows.end(borrow).inspect_err(|status| {
             let task = core.current_handle();

@@ -11,7 +11,8 @@ pub const ASX_VERSION: u32 = 1000;
 
 /// The version of the library.
 ///
-/// Pre: none. Thread: any. Owns: nothing. Answers: ASX_VERSION of the header it was built with.
+/// - Thread: any.
+/// - Returns: ASX_VERSION of the header it was built with.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_version() -> u32 {
     ASX_VERSION
@@ -21,13 +22,14 @@ pub extern "C" fn asx_version() -> u32 {
 pub const ASX_FEATURE_JOURNAL: u32 = 1;
 /// Statuses, events and values have names, and reports of misuse name the call.
 pub const ASX_FEATURE_NAMES: u32 = 2;
-/// There are texts about what goes on: asx_dump, asx_verify, lines for the log hook.
+/// The texts of asx_dump and asx_verify, and lines for the log hook.
 pub const ASX_FEATURE_DUMP: u32 = 4;
 
-/// What this build of the library has: ASX_FEATURE_. The embedded build has nothing of it; all
-/// functions are there nonetheless, and say what they answer then.
+/// Returns what this build of the library has, as ASX_FEATURE_ bits. The embedded build has none of
+/// them; it has all functions, which report what they lack.
 ///
-/// Pre: none. Thread: any. Owns: nothing. Answers: the features, as bits.
+/// - Thread: any.
+/// - Returns: the features, as bits.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_features() -> u32 {
     let bit = |feature: u32, there: bool| if there { feature } else { 0 };
@@ -36,20 +38,24 @@ pub extern "C" fn asx_features() -> u32 {
         | bit(ASX_FEATURE_DUMP, cfg!(feature = "dump"))
 }
 
-/// The name of a status, as "STALE_HANDLE"; "UNKNOWN" for a number that is none, and for all of
-/// them in a build without names.
+/// Returns the name of a status, such as "STALE_HANDLE". Unknown numbers are "UNKNOWN", as are all
+/// in a build without names.
 ///
-/// Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+/// - Thread: any.
+/// - Ownership: the text is static.
+/// - Returns: never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_status_name(status: AsxStatus) -> *const c_char {
     let at = Status::ALL.iter().position(|known| known.number() == status);
     at.and_then(|at| NAMES.nth(at)).unwrap_or(c"UNKNOWN").as_ptr()
 }
 
-/// A sentence about a status; one that says so for a number that is none, or in a build without
-/// names.
+/// Returns a sentence about a status. Unknown numbers have one as well, as do all in a build
+/// without names.
 ///
-/// Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+/// - Thread: any.
+/// - Ownership: the text is static.
+/// - Returns: never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_status_str(status: AsxStatus) -> *const c_char {
     let at = Status::ALL.iter().position(|known| known.number() == status);
@@ -60,20 +66,24 @@ pub extern "C" fn asx_status_str(status: AsxStatus) -> *const c_char {
 const NO_TEXT: &CStr =
     if cfg!(feature = "names") { c"This is no status." } else { c"This build has no names." };
 
-/// The name of an event's kind; "unknown" for a number that is none, and for all of them in a build
-/// without names.
+/// Returns the name of an event kind. Unknown numbers are "unknown", as are all in a build without
+/// names.
 ///
-/// Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+/// - Thread: any.
+/// - Ownership: the text is static.
+/// - Returns: never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_event_name(kind: u32) -> *const c_char {
     let at = CODES.iter().position(|code| *code == kind);
     at.and_then(|at| EVENTS.nth(at)).unwrap_or(c"unknown").as_ptr()
 }
 
-/// The name of the value that a field of an event has; "unknown" for a number that is none, and for
-/// all of them in a build without names.
+/// Returns the name of the value of an event's field. Unknown numbers are "unknown", as are all in
+/// a build without names.
 ///
-/// Pre: none. Thread: any. Owns: the text is the library's and lives forever. Answers: never NULL.
+/// - Thread: any.
+/// - Ownership: the text is static.
+/// - Returns: never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn asx_value_name(number: u64) -> *const c_char {
     word(number).unwrap_or(c"unknown").as_ptr()

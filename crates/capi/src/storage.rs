@@ -121,17 +121,18 @@ impl Core {
 }
 
 export! {
-    /// Memory of a region's own: `size` bytes of zeros, aligned to `align`. It is the program's
-    /// until the region is Closed, and all of it is given back then, after the drop callbacks of
-    /// what was inside; nothing is freed alone. Counts as asx_region_use_storage does, rounded up
-    /// to the alignment. With ASX_FLAG_GHOSTS it is overwritten when it is given back, and whoever
-    /// writes behind its end, or into it afterwards, is reported (ASX_GHOST_STORAGE).
+    /// Allocates `size` zeroed bytes, aligned to `align`, that live as long as the region. They are
+    /// freed all at once when the region is Closed, after the drop callbacks of everything inside.
+    /// They count as with asx_region_use_storage, rounded up to the alignment. With ASX_FLAG_GHOSTS
+    /// freed memory is overwritten, and writes behind its end or after it was freed are reported
+    /// (ASX_GHOST_STORAGE).
     ///
-    /// Pre: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is writable.
-    /// Thread: the owner's. Owns: the memory is the region's. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED; ASX_E_RESOURCE_EXHAUSTED
-    /// when the memory limit, the pool or the allocator has no more; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `size` is not 0; `align` is a power of two, at most ASX_ALIGN_MOST; `out` is
+    ///   writable.
+    /// - Ownership: the memory is the region's.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_CLOSED;
+    ///   ASX_E_RESOURCE_EXHAUSTED when the memory limit, the pool or the allocator has no more;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_alloc(
         rt,
         region: AsxRegionId,

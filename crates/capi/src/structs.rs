@@ -7,7 +7,7 @@ use crate::error::{Bad, Checked, Field, Why, check};
 use asx_kernel::world::Answer;
 use core::mem::{MaybeUninit, align_of, size_of};
 
-/// A place for a struct that leads with its size.
+/// A place for a struct that begins with its struct_size.
 pub(crate) struct Look<T>(*mut T, usize);
 
 impl<T> Look<T> {
@@ -82,8 +82,8 @@ pub(crate) struct Prefix {
     size: usize,
 }
 
-/// Looks at a struct that leads with its size: at least `least` bytes; what is behind our own
-/// struct must be zero.
+/// Looks at a struct that begins with its struct_size: at least `least` bytes; what is behind our
+/// own struct must be zero.
 ///
 /// # Safety
 /// Rule 2: as many bytes are readable as the first field says.

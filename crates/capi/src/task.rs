@@ -31,11 +31,13 @@ pub const ASX_TEXT_CLEANUP: i32 = 2;
 export! {
     /// Spawns a task into an open region.
     ///
-    /// Pre: `body.poll` is not NULL; `options` is NULL or leads with its size; `out` is writable.
-    /// Thread: the owner's. Owns: `body.ctx` is the runtime's until `body.drop`; on a refusal it
-    /// stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_REGION_NOT_OPEN; ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `body.poll` is not NULL; `options` is NULL or begins with its struct_size;
+    ///   `out` is writable.
+    /// - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+    ///   caller's.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_ADMISSION_CLOSED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_spawn(
         rt,
         region: AsxRegionId,
@@ -62,11 +64,12 @@ export! {
         }
     }
 
-    /// Records a task that failed to start: it is over at once, with an error.
+    /// Records a task that failed to start. It is completed at once, with an error.
     ///
-    /// Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
-    /// belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes; `out` is
-    /// writable. Thread: the owner's. Owns: nothing is kept. Answers: as asx_task_spawn.
+    /// - Parameters: `status` is one of the ASX_E_ constants, or -1 for none: codes of the
+    ///   program's own belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes;
+    ///   `out` is writable.
+    /// - Returns: as asx_task_spawn.
     fn asx_task_spawn_failed(
         rt,
         region: AsxRegionId,
@@ -86,11 +89,11 @@ export! {
         }
     }
 
-    /// Wakes a task. A wake for one that is over is journaled and does nothing.
+    /// Wakes a task. A wake of a completed task is recorded in the journal and does nothing.
     ///
-    /// Pre: none. Thread: the owner's; elsewhere asx_external_wake. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when its queue is full;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Thread: the owner's; elsewhere asx_external_wake.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+    ///   its queue is full; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_wake(rt, task: AsxTaskId) {
         let id = task.id()?;
         |core| {
@@ -99,13 +102,14 @@ export! {
         }
     }
 
-    /// Asks a task to stop. It sees that at its next checked call; later requests strengthen.
+    /// Requests that a task stops. The task observes the request at its next checked call. Later
+    /// requests strengthen the reason.
     ///
-    /// Pre: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or writable:
-    /// whether it was the first request to a living task. Thread: the owner's. Owns: nothing is
-    /// kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED
-    /// when the cancel queue is full, or there is no memory for the message;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `message` is NULL or UTF-8 of less than 4096 bytes; `first` is NULL or
+    ///   writable: whether it was the first request to a living task.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when
+    ///   the cancel queue is full, or there is no memory for the message; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_cancel(
         rt,
         task: AsxTaskId,
@@ -132,21 +136,23 @@ export! {
         }
     }
 
-    /// The state of a task. Not at one whose region is stale: see asx_task_outcome.
+    /// Reads the state of a task. A task whose region is stale is stale too: use asx_task_outcome.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_get_info(rt, task: AsxTaskId, info: *mut AsxTaskInfo) {
         let task = task.id()?;
         let info = Look::new(info)?;
         |core| info.set(info::task(core, &core.world.task(task)?))
     }
 
-    /// The task's handle with the state it is in now: what asx_handle_mask shows. Kept ones
-    /// (asx_task_outcome) included.
+    /// Makes a handle of the task with its current state, for asx_handle_mask. Also for tasks that
+    /// are kept (asx_task_outcome).
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_snapshot(rt, task: AsxTaskId, out: *mut AsxTaskId) {
         let task = task.id()?;
         let out = Out::new(out)?;
@@ -157,12 +163,12 @@ export! {
         }
     }
 
-    /// How a task ended: ASX_OUTCOME_. Can be asked until the task or its region is released, or
-    /// the runtime destroyed, whatever has closed meanwhile; so can its texts and its reason.
+    /// Reads how a task ended, ASX_OUTCOME_. Outcome, texts and reason are kept until the task or
+    /// its region is released, or the runtime is destroyed, whatever has closed meanwhile.
     ///
-    /// Pre: `outcome` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `outcome` is writable.
+    /// - Returns: ASX_OK; ASX_E_TASKS_STILL_ACTIVE when it is not over; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_outcome(rt, task: AsxTaskId, outcome: *mut i32) {
         let task = task.id()?;
         let outcome = Out::new(outcome)?;
@@ -173,12 +179,11 @@ export! {
         }
     }
 
-    /// A text of a task: ASX_TEXT_.
+    /// Reads a text of a task, ASX_TEXT_.
     ///
-    /// Pre: `text` has room for `room` bytes; `size` is NULL or writable: its length. Thread: the
-    /// owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it
-    /// was cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `text` has room for `room` bytes; `size` is NULL or writable: its length.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when there is none; ASX_E_FULL when it was cut;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_get_text(
         rt,
         task: AsxTaskId,
@@ -206,11 +211,12 @@ export! {
         }
     }
 
-    /// A link of the chain of causes of a task's cancel: 0 is the reason itself.
+    /// Reads a link of the chain of causes of a task's cancel. Link 0 is the reason itself.
     ///
-    /// Pre: as asx_region_reason. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
-    /// when there is no such link; ASX_E_FULL when the message was cut; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: as asx_region_reason.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when there is no such link; ASX_E_FULL when the message was
+    ///   cut; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_reason(
         rt,
         task: AsxTaskId,
@@ -230,11 +236,12 @@ export! {
         }
     }
 
-    /// The tasks that wait to be polled, with their context pointers, by slot.
+    /// Lists the tasks that wait to be polled, with their context pointers, by slot.
     ///
-    /// Pre: `entries` has room for `room` of them; `count` is writable: how many there are.
-    /// Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_FULL when some were left out;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `entries` has room for `room` of them; `count` is writable: how many there
+    ///   are.
+    /// - Returns: ASX_OK; ASX_E_FULL when some were left out; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_list(rt, entries: *mut AsxTaskEntry, room: usize, count: *mut usize) {
         let entries = guard::room(entries, room)?;
         let count = Out::new(count)?;
@@ -251,10 +258,11 @@ export! {
         }
     }
 
-    /// The task that is being polled.
+    /// Reads the task that is being polled.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
-    /// outside a poll; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_EMPTY outside a poll; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_current(rt, out: *mut AsxTaskId) {
         let out = Out::new(out)?;
         |core| {
@@ -263,11 +271,11 @@ export! {
         }
     }
 
-    /// As asx_is_cancelled, with the answer in `*out` and a status.
+    /// Checks for a cancel as asx_is_cancelled does, with the result in `*out` and a status.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_is_cancelled(rt, task: AsxTaskId, out: *mut i32) {
         let task = task.id()?;
         let out = Out::new(out)?;
@@ -277,11 +285,10 @@ export! {
         }
     }
 
-    /// Acknowledges a cancel: the task has seen it. Once more is no error.
+    /// Acknowledges a cancel on behalf of the task. A second acknowledgement is no error.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_TRANSITION
-    /// when there is nothing to acknowledge; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_TRANSITION when there is nothing to acknowledge;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_acknowledge(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| match core.world.is_cancelled(task)? {
@@ -290,10 +297,10 @@ export! {
         }
     }
 
-    /// Until the matching asx_task_unshield the task sees no cancel.
+    /// Hides cancels from the task until the matching asx_task_unshield.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_shield(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| core.world.shield(task)
@@ -301,9 +308,8 @@ export! {
 
     /// Ends the innermost shield.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION without a shield; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION
+    ///   without a shield; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_unshield(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| core.world.unshield(task)
@@ -311,9 +317,9 @@ export! {
 
     /// Spends cost from the task's budget.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with
-    /// nothing spent and the cancel begun; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_BUDGET_EXHAUSTED, with nothing spent and the cancel begun;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over;
+    ///   ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_spend(rt, task: AsxTaskId, cost: u64) {
         let task = task.id()?;
         |core| core.world.spend(task, cost)
@@ -321,13 +327,14 @@ export! {
 
     /// Pushes an entry on the task's cleanup stack, which runs however the task ends, last in
     /// first: by itself, by a cancel, by force at the end of a grace, or with its runtime. Entries
-    /// the allowance or the grace does not reach are dropped; the journal says so (cleanup_overrun,
-    /// with the task), and asx_stats counts them.
+    /// the allowance or the grace does not reach are dropped; the journal records it
+    /// (cleanup_overrun, with the task), and asx_stats counts them.
     ///
-    /// Pre: `body.poll` is not NULL. Thread: the owner's. Owns: `body.ctx` is the runtime's until
-    /// `body.drop`; on a refusal it stays the caller's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is over; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `body.poll` is not NULL.
+    /// - Ownership: `body.ctx` is the runtime's until `body.drop`; on a refusal it stays the
+    ///   caller's.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   it is over; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_push_cleanup(rt, task: AsxTaskId, body: AsxBody) {
         let task = task.id()?;
         let body = body.checked()?;
@@ -349,10 +356,11 @@ export! {
 
     /// Begins a sleep of the task, no longer than its deadline. See asx_task_sleep_over.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: the timer is the task's. Answers: ASX_OK;
-    /// ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
-    /// ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Ownership: the timer is the task's.
+    /// - Returns: ASX_OK; ASX_E_CANCELLED; ASX_E_BUDGET_EXHAUSTED; ASX_E_TIMER_DURATION_EXCEEDED;
+    ///   ASX_E_RESOURCE_EXHAUSTED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
+    ///   ASX_E_INVALID_TRANSITION when it is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_sleep(rt, task: AsxTaskId, when: AsxWhen, out: *mut AsxTimerHandle) {
         let task = task.id()?;
         let when = when.checked()?;
@@ -364,12 +372,12 @@ export! {
         }
     }
 
-    /// Whether a sleep is over.
+    /// Checks whether a sleep has ended.
     ///
-    /// Pre: `timer` came from asx_task_sleep. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `timer` came from asx_task_sleep.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it is; ASX_E_CANCELLED;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is
+    ///   over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_sleep_over(rt, task: AsxTaskId, timer: AsxTimerHandle) {
         let task = task.id()?;
         |core| match core.world.slept(task, timer.id())? {
@@ -378,13 +386,13 @@ export! {
         }
     }
 
-    /// Waits for another task to end, on behalf of a task: how it ended, ASX_OUTCOME_.
+    /// Waits for another task to end, on behalf of a task, and reads its outcome, ASX_OUTCOME_.
     ///
-    /// Pre: `target` is not the task itself; `outcome` is writable. Thread: the owner's. Owns:
-    /// nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
-    /// ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
-    /// the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `target` is not the task itself; `outcome` is writable.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it has ended;
+    ///   ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_join(rt, task: AsxTaskId, target: AsxTaskId, outcome: *mut i32) {
         let id = task.id()?;
         let other = target.id()?;
@@ -404,10 +412,9 @@ export! {
 
     /// Waits for the soft stop, on behalf of a task.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_WOULD_BLOCK, and the
-    /// task is woken when it begins; ASX_E_CANCELLED; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED without memory;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_WOULD_BLOCK, and the task is woken when it begins; ASX_E_CANCELLED;
+    ///   ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is
+    ///   over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_stopping(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| {
@@ -422,11 +429,11 @@ export! {
     /// Sets the error for ASX_POLL_ERROR, or the message for ASX_POLL_PANICKED, of the poll that
     /// is under way.
     ///
-    /// Pre: `status` is one of the ASX_E_ constants, or -1 for none: codes of the program's own
-    /// belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes. Thread: the
-    /// owner's. Owns: nothing is kept. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_INVALID_TRANSITION when this task is not being polled; ASX_E_RESOURCE_EXHAUSTED
-    /// without memory for it; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `status` is one of the ASX_E_ constants, or -1 for none: codes of the
+    ///   program's own belong in the message; `message` is NULL or UTF-8 of less than 4096 bytes.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_INVALID_TRANSITION when this task is not
+    ///   being polled; ASX_E_RESOURCE_EXHAUSTED without memory for it; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_set_error(rt, task: AsxTaskId, status: i32, message: *const c_char) {
         let task = task.id()?;
         let status = error_status(status)?;
@@ -444,12 +451,12 @@ export! {
     /// Arms the task's watchdog anew: unless it is kicked within `span_ns` it is cancelled with
     /// ASX_CANCEL_TIMEOUT. ASX_NONE takes the watchdog away. If it lives `grace_ns` later
     /// (ASX_NONE: however long) it is completed by force: its body is dropped, and its cleanup
-    /// stack runs for as long again. The watchdog hook is told of both. One that has run out stays
-    /// as it is.
+    /// stack runs for as long again. The watchdog hook is called for both. A watchdog that has
+    /// expired is not changed.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over; ASX_E_RESOURCE_EXHAUSTED
-    /// without memory; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   the task is over; ASX_E_RESOURCE_EXHAUSTED without memory; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_task_set_watchdog(rt, task: AsxTaskId, span_ns: u64, grace_ns: u64) {
         let task = task.id()?;
         |core| {
@@ -460,11 +467,10 @@ export! {
         }
     }
 
-    /// Shows that the task is alive: its watchdog starts again.
+    /// Restarts the watchdog of a task.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when the task is over;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   the task is over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_kick_watchdog(rt, task: AsxTaskId) {
         let task = task.id()?;
         |core| {
@@ -474,21 +480,19 @@ export! {
         }
     }
 
-    /// Frees a Completed task's slot and forgets its outcome; its handle is stale from then on.
+    /// Frees the slot of a Completed task and forgets its outcome. Its handle becomes stale.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT;
-    /// ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when it is not over; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION when
+    ///   it is not over; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_release(rt, task: AsxTaskId) {
         let id = task.id()?;
         |core| core.world.release_task(id).inspect_err(|status| core.stale(*status, task))
     }
 
-    /// What an explicit step of the task to a state would answer. Nothing changes.
+    /// Checks what an explicit step of the task to a state would return. Nothing changes.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT for a
-    /// state that is none; ASX_E_STALE_HANDLE; ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for an unknown state; ASX_E_STALE_HANDLE;
+    ///   ASX_E_INVALID_TRANSITION; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_check(rt, task: AsxTaskId, state: i32) {
         let task = task.id()?;
         let state = info::nth(&TaskState::ALL, state)?;

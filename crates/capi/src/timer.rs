@@ -12,10 +12,11 @@ use asx_kernel::wheel::Placement;
 export! {
     /// Arms a timer of a region, which may wake a task.
     ///
-    /// Pre: `wakes` is NULL or a task; `out` is writable. Thread: the owner's. Owns: the timer is
-    /// the region's. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE;
-    /// ASX_E_REGION_NOT_OPEN; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED;
-    /// ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `wakes` is NULL or a task; `out` is writable.
+    /// - Ownership: the timer is the region's.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_REGION_NOT_OPEN;
+    ///   ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_region_timer_arm(
         rt,
         region: AsxRegionId,
@@ -34,10 +35,11 @@ export! {
         }
     }
 
-    /// Cancels a timer. One that is over, or never was, is no error: nothing happens.
+    /// Cancels a timer. For a timer that has ended or never existed nothing happens, which is no
+    /// error.
     ///
-    /// Pre: `cancelled` is NULL or writable: whether it was armed. Thread: the owner's. Owns:
-    /// nothing. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `cancelled` is NULL or writable: whether it was armed.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_timer_cancel(rt, timer: AsxTimerHandle, cancelled: *mut i32) {
         let cancelled = Out::maybe(cancelled)?;
         |core| {
@@ -51,11 +53,12 @@ export! {
         }
     }
 
-    /// Arms a new timer in place of an old one. If that is refused the old one stays; an old one
-    /// that is over is no hindrance.
+    /// Arms a new timer in place of an old one. If the new one is refused the old one stays. The
+    /// old one may have ended.
     ///
-    /// Pre: as asx_region_timer_arm. Thread: the owner's. Owns: as asx_region_timer_arm. Answers:
-    /// as asx_region_timer_arm.
+    /// - Parameters: as asx_region_timer_arm.
+    /// - Ownership: as asx_region_timer_arm.
+    /// - Returns: as asx_region_timer_arm.
     fn asx_region_timer_update(
         rt,
         old: AsxTimerHandle,
@@ -75,10 +78,10 @@ export! {
         }
     }
 
-    /// The state of a timer. One that is over is ASX_TIMER_GONE.
+    /// Reads the state of a timer. One that has ended is ASX_TIMER_GONE.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_region_timer_get_info(rt, timer: AsxTimerHandle, info: *mut AsxTimerInfo) {
         let info = Look::new(info)?;
         |core| {

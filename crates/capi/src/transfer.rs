@@ -87,11 +87,12 @@ mod halves {
 
 /// The number of the calling thread, as this runtime knows it: from the thread hook if it has one.
 ///
-/// Pre: `out` is writable; the runtime is not being destroyed. Thread: any. Owns: nothing. Answers:
-/// ASX_OK; ASX_E_INVALID_ARGUMENT.
+/// - Parameters: `out` is writable; the runtime is not being destroyed.
+/// - Thread: any.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -> AsxStatus {
     let tell = || {
@@ -103,17 +104,19 @@ pub unsafe extern "C" fn asx_thread_number(rt: *mut AsxRuntime, out: *mut u64) -
     number(tell())
 }
 
-/// Makes the thread with this number (asx_thread_number) the owner. From then on it calls the
-/// runtime and nobody else does; it may do so as soon as it knows of it.
+/// Makes the thread with this number (asx_thread_number) the owner. It may call the runtime as soon
+/// as it knows of the transfer; the former owner may not call it any more.
 ///
-/// Pre: `certificate` leads with its size: from whom, to whom, and how often the runtime has
-/// changed hands. A number that no thread has leaves the runtime without an owner. Thread: the
-/// owner's, which it is no longer. Owns: the runtime, with destroying it, is the other thread's.
-/// Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside a
-/// callback; ASX_E_INTERNAL.
+/// - Parameters: `certificate` begins with its struct_size: former owner, new owner, and how often
+///   the runtime has changed hands. A number that no thread has leaves the runtime without an
+///   owner.
+/// - Thread: the owner's, which it is no longer.
+/// - Ownership: the runtime, with destroying it, is the other thread's.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT from inside
+///   a callback; ASX_E_INTERNAL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_runtime_transfer(
     rt: *mut AsxRuntime,
@@ -143,13 +146,13 @@ pub unsafe extern "C" fn asx_runtime_transfer(
 }
 
 export! {
-    /// Whether a certificate is that of the last transfer: what a new owner may ask before it goes
-    /// on.
+    /// Checks whether a certificate is that of the last transfer. A new owner may call this before
+    /// it continues.
     ///
-    /// Pre: `certificate` leads with its size. Thread: the owner's. Owns: nothing is kept. Answers:
-    /// ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last; ASX_E_INVALID_ARGUMENT
-    /// for one that was never given; ASX_E_AFFINITY_VIOLATION for who does not own the runtime;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `certificate` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_STALE_HANDLE for one of another transfer than the last;
+    ///   ASX_E_INVALID_ARGUMENT for one that was never given; ASX_E_AFFINITY_VIOLATION for a thread
+    ///   that does not own the runtime; ASX_E_REENTRANT.
     fn asx_runtime_accept(rt, certificate: *const AsxTransfer) {
         let given = guard::prefix(certificate, size_of::<AsxTransfer>(), 4096)?;
 

@@ -236,13 +236,14 @@ impl AsxTimerHandle {
 /// from inside polls and hooks, but not by two threads at once, and not by the functions of
 /// asx_set_allocator.
 ///
-/// Pre: `config` is NULL or leads with its size; NULL: the time is 0, and timers are up to 7 days
-/// away; `out` is writable. Thread: any. Owns: `*out` is the caller's until
-/// asx_timer_wheel_destroy. Answers: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED
-/// without memory.
+/// - Parameters: `config` is NULL or begins with its struct_size; NULL: the time is 0, and timers
+///   are up to 7 days away; `out` is writable.
+/// - Thread: any.
+/// - Ownership: `*out` is the caller's until asx_timer_wheel_destroy.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_RESOURCE_EXHAUSTED without memory.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_wheel_create(
     config: *const AsxTimerWheelConfig,
@@ -271,13 +272,16 @@ pub unsafe extern "C" fn asx_timer_wheel_create(
     }))
 }
 
-/// Destroys a timer wheel. Its timers are gone, and their wakers are not called.
+/// Destroys a timer wheel. The wakers of its timers are not called.
 ///
-/// Pre: `wheel` is not used afterwards. Thread: any. Owns: `wheel` is taken. Answers: ASX_OK;
-/// ASX_E_INVALID_ARGUMENT for NULL; ASX_E_REENTRANT from the functions of asx_set_allocator.
+/// - Parameters: `wheel` is not used afterwards.
+/// - Thread: any.
+/// - Ownership: `wheel` is taken.
+/// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT for NULL; ASX_E_REENTRANT from the functions of
+///   asx_set_allocator.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_wheel_destroy(wheel: *mut AsxTimerWheel) -> AsxStatus {
     // SAFETY: rule 1.
@@ -293,13 +297,15 @@ pub unsafe extern "C" fn asx_timer_wheel_destroy(wheel: *mut AsxTimerWheel) -> A
 
 /// Registers a timer. A deadline that has passed is accepted, and due at once.
 ///
-/// Pre: `out` is writable. Thread: any, one at a time. Owns: `waker.data` stays the caller's, and
-/// must live until the timer is cancelled or collected. Answers: ASX_OK;
-/// ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED when the limit is reached, or without
-/// memory; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+/// - Parameters: `out` is writable.
+/// - Thread: any, one at a time.
+/// - Ownership: `waker.data` stays the caller's, and must live until the timer is cancelled or
+///   collected.
+/// - Returns: ASX_OK; ASX_E_TIMER_DURATION_EXCEEDED; ASX_E_RESOURCE_EXHAUSTED when the limit is
+///   reached, or without memory; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_try_register(
     wheel: *mut AsxTimerWheel,
@@ -321,15 +327,17 @@ pub unsafe extern "C" fn asx_timer_try_register(
     number(register())
 }
 
-/// Registers a timer as asx_timer_try_register does. When that is refused `*out` is set to a handle
-/// that names no timer, so that it may be given to asx_timer_cancel and asx_timer_update whatever
-/// the answer was; asx_timer_try_register leaves `*out` as it is.
+/// Registers a timer as asx_timer_try_register does. If it is refused, `*out` is set to a handle
+/// that names no timer, which asx_timer_cancel and asx_timer_update accept. asx_timer_try_register
+/// leaves `*out` unchanged then.
 ///
-/// Pre: as asx_timer_try_register. Thread: any, one at a time. Owns: as asx_timer_try_register.
-/// Answers: as asx_timer_try_register.
+/// - Parameters: as asx_timer_try_register.
+/// - Thread: any, one at a time.
+/// - Ownership: as asx_timer_try_register.
+/// - Returns: as asx_timer_try_register.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_register(
     wheel: *mut AsxTimerWheel,
@@ -347,16 +355,17 @@ pub unsafe extern "C" fn asx_timer_register(
     }
 }
 
-/// Moves the wheel's time to `now` and takes up to `max` timers that are due, in the order of
-/// (deadline, registration): their wakers are written, and not called. The rest stay due and come
-/// first in the next call. A time that has passed counts as the wheel's current time.
+/// Sets the wheel's time to `now` and removes up to `max` timers that are due, in the order of
+/// (deadline, registration). Their wakers are written, not called. Further ones stay due and come
+/// first in the next call. An earlier time counts as the wheel's current time.
 ///
-/// Pre: `out` has room for `max` wakers. Thread: any, one at a time. Owns: the wakers are the
-/// caller's. Answers: how many were written; 0 for NULL, or from the functions of
-/// asx_set_allocator.
+/// - Parameters: `out` has room for `max` wakers.
+/// - Thread: any, one at a time.
+/// - Ownership: the wakers are the caller's.
+/// - Returns: how many were written; 0 for NULL, or from the functions of asx_set_allocator.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_collect_expired(
     wheel: *mut AsxTimerWheel,
@@ -395,14 +404,16 @@ pub unsafe extern "C" fn asx_timer_collect_expired(
     collect().unwrap_or(0)
 }
 
-/// Cancels a timer: its waker is forgotten.
+/// Cancels a timer. Its waker will not be collected.
 ///
-/// Pre: `timer` is readable. Thread: any, one at a time. Owns: the waker's data is the caller's
-/// again. Answers: true if the timer was armed; false for one that has expired, was cancelled or
-/// never was, and for NULL.
+/// - Parameters: `timer` is readable.
+/// - Thread: any, one at a time.
+/// - Ownership: the waker's data is the caller's again.
+/// - Returns: true if the timer was armed; false for one that has expired, was cancelled or never
+///   was, and for NULL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_cancel(
     wheel: *mut AsxTimerWheel,
@@ -423,15 +434,17 @@ pub unsafe extern "C" fn asx_timer_cancel(
     cancel().unwrap_or(false)
 }
 
-/// Registers a timer in place of an old one, which is cancelled if it is still armed. When that is
-/// refused the old timer stays as it is. asx_timer_try_update answers why.
+/// Registers a timer in place of an old one, which is cancelled if it is still armed. If the new
+/// one is refused the old one stays; asx_timer_try_update returns the status.
 ///
-/// Pre: `old` is readable. Thread: any, one at a time. Owns: as asx_timer_try_register. Answers:
-/// the handle of the new timer; when it is refused a copy of `*old`, or a handle that names no
-/// timer for NULL.
+/// - Parameters: `old` is readable.
+/// - Thread: any, one at a time.
+/// - Ownership: as asx_timer_try_register.
+/// - Returns: the handle of the new timer; when it is refused a copy of `*old`, or a handle that
+///   names no timer for NULL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_update(
     wheel: *mut AsxTimerWheel,
@@ -446,13 +459,15 @@ pub unsafe extern "C" fn asx_timer_update(
     handle
 }
 
-/// Registers a timer in place of an old one as asx_timer_update does, and answers a status.
+/// Registers a timer in place of an old one as asx_timer_update does, and returns a status.
 ///
-/// Pre: `old` is readable; `out` is writable, and may be `old`. Thread: any, one at a time. Owns:
-/// as asx_timer_try_register. Answers: as asx_timer_try_register.
+/// - Parameters: `old` is readable; `out` is writable, and may be `old`.
+/// - Thread: any, one at a time.
+/// - Ownership: as asx_timer_try_register.
+/// - Returns: as asx_timer_try_register.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_try_update(
     wheel: *mut AsxTimerWheel,
@@ -475,13 +490,14 @@ pub unsafe extern "C" fn asx_timer_try_update(
     number(update())
 }
 
-/// The deadline of the earliest armed timer.
+/// Reads the deadline of the earliest armed timer.
 ///
-/// Pre: `out` is writable. Thread: any, one at a time. Owns: nothing. Answers: ASX_OK; ASX_E_EMPTY
-/// when no timer is armed; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
+/// - Parameters: `out` is writable.
+/// - Thread: any, one at a time.
+/// - Returns: ASX_OK; ASX_E_EMPTY when no timer is armed; ASX_E_INVALID_ARGUMENT; ASX_E_REENTRANT.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_wheel_next_deadline(
     wheel: *mut AsxTimerWheel,
@@ -501,25 +517,27 @@ pub unsafe extern "C" fn asx_timer_wheel_next_deadline(
     number(next())
 }
 
-/// The number of armed timers.
+/// Returns the number of armed timers.
 ///
-/// Pre: none. Thread: any, one at a time. Owns: nothing. Answers: how many; 0 for NULL.
+/// - Thread: any, one at a time.
+/// - Returns: how many; 0 for NULL.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_timer_wheel_len(wheel: *mut AsxTimerWheel) -> usize {
     // SAFETY: rule 1.
     unsafe { Owned::with(wheel, |_, inner| Ok(inner.wheel.len())) }.unwrap_or(0)
 }
 
-/// The function behind the wakers that asx_cx_waker makes: wakes the task, from any thread.
+/// Wakes a task, from any thread: the function of the wakers that asx_cx_waker makes.
 ///
-/// Pre: `runtime` is a living runtime. Thread: any. Owns: nothing. Answers: nothing; a wake that
-/// asx_external_wake refuses is dropped.
+/// - Parameters: `runtime` is a living runtime.
+/// - Thread: any.
+/// - Returns: nothing; a wake that asx_external_wake refuses is dropped.
 ///
 /// # Safety
-/// As said under Pre.
+/// The parameters are as stated above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn asx_wake_task(runtime: *mut c_void, task: AsxTaskId) {
     // SAFETY: the caller's promise is that of the function called.

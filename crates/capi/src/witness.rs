@@ -16,7 +16,7 @@ use asx_kernel::time::Time;
 use asx_kernel::world::Answer;
 use core::mem::size_of;
 
-/// What a witness says.
+/// The content of a witness.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsxWitnessInfo {
@@ -28,24 +28,24 @@ pub struct AsxWitnessInfo {
     pub kind: i32,
     /// Zero.
     pub reserved: u32,
-    /// Whose cancel.
+    /// The task that was cancelled.
     pub task: AsxTaskId,
     /// The task's region.
     pub region: AsxRegionId,
     /// Which cancel of the task: 1.
     pub epoch: u64,
-    /// When it was asked for.
+    /// The time of the request.
     pub time: u64,
 }
 
 export! {
-    /// A witness of how far the task's cancel has come: taken now, and not changed later.
+    /// Takes a witness of the progress of the task's cancel. It does not change later.
     ///
-    /// Pre: `out` is writable. Thread: the owner's. Owns: the witness is the caller's until
-    /// asx_witness_release. Answers: ASX_OK; ASX_E_EMPTY when the task was not cancelled;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of
-    /// `max_tasks` were not released, or a pool is used up; ASX_E_AFFINITY_VIOLATION;
-    /// ASX_E_REENTRANT.
+    /// - Parameters: `out` is writable.
+    /// - Ownership: the witness is the caller's until asx_witness_release.
+    /// - Returns: ASX_OK; ASX_E_EMPTY when the task was not cancelled; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_RESOURCE_EXHAUSTED when four for each of `max_tasks` were not
+    ///   released, or a pool is used up; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_task_witness(rt, task: AsxTaskId, out: *mut AsxWitnessId) {
         let task = task.id()?;
         let out = Out::new(out)?;
@@ -61,10 +61,11 @@ export! {
         }
     }
 
-    /// What a witness says.
+    /// Reads a witness.
     ///
-    /// Pre: `info` leads with its size. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Parameters: `info` begins with its struct_size.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_witness_get_info(rt, witness: AsxWitnessId, info: *mut AsxWitnessInfo) {
         let key = witness.key()?;
         let info = Look::new(info)?;
@@ -84,12 +85,12 @@ export! {
         }
     }
 
-    /// Whether a witness may follow another.
+    /// Checks whether a witness may follow another.
     ///
-    /// Pre: none. Thread: the owner's. Owns: nothing. Answers: ASX_OK;
-    /// ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH, ASX_E_WITNESS_EPOCH_MISMATCH,
-    /// ASX_E_WITNESS_PHASE_REGRESSION or ASX_E_WITNESS_REASON_WEAKENED, the first in this order;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Returns: ASX_OK; ASX_E_WITNESS_TASK_MISMATCH, ASX_E_WITNESS_REGION_MISMATCH,
+    ///   ASX_E_WITNESS_EPOCH_MISMATCH, ASX_E_WITNESS_PHASE_REGRESSION or
+    ///   ASX_E_WITNESS_REASON_WEAKENED, the first in this order; ASX_E_INVALID_ARGUMENT;
+    ///   ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
     fn asx_witness_validate(rt, witness: AsxWitnessId, next: AsxWitnessId) {
         let key = witness.key()?;
         let next_key = next.key()?;
@@ -100,11 +101,12 @@ export! {
         }
     }
 
-    /// Whether a statement that came from elsewhere, a log or another process, may follow a
-    /// witness. Nothing of it is looked up.
+    /// Checks whether a statement from elsewhere, such as a log or another process, may follow a
+    /// witness. The handles in it are not looked up.
     ///
-    /// Pre: `next` leads with its size. Thread: the owner's. Owns: nothing. Answers: as
-    /// asx_witness_validate; ASX_E_INVALID_ARGUMENT for a phase, a kind or a handle that is none.
+    /// - Parameters: `next` begins with its struct_size.
+    /// - Returns: as asx_witness_validate; ASX_E_INVALID_ARGUMENT for an unknown phase or kind, or
+    ///   an invalid handle.
     fn asx_witness_check(rt, witness: AsxWitnessId, next: *const AsxWitnessInfo) {
         let key = witness.key()?;
         let next = guard::prefix(next, size_of::<AsxWitnessInfo>(), 4096)?.over(NOTHING);
@@ -115,10 +117,11 @@ export! {
         }
     }
 
-    /// Gives a witness back; its handle is stale from then on.
+    /// Releases a witness. Its handle becomes stale.
     ///
-    /// Pre: none. Thread: the owner's. Owns: the witness is gone. Answers: ASX_OK;
-    /// ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION; ASX_E_REENTRANT.
+    /// - Ownership: the witness is gone.
+    /// - Returns: ASX_OK; ASX_E_INVALID_ARGUMENT; ASX_E_STALE_HANDLE; ASX_E_AFFINITY_VIOLATION;
+    ///   ASX_E_REENTRANT.
     fn asx_witness_release(rt, witness: AsxWitnessId) {
         let key = witness.key()?;
         |core| {

@@ -57,14 +57,24 @@ fn the_header_is_what_the_sources_say() {
 }
 
 #[test]
-fn every_function_says_what_it_asks_and_answers() {
+fn every_function_documents_its_parameters_and_results() {
     let functions: Vec<Item> = FUNCTIONS.iter().flat_map(|(module, _)| items(module)).collect();
-    let functions = functions.iter().filter(|item| matches!(item.what, What::Function { .. }));
     let mut count = 0;
     for Item { docs, what } in functions {
+        let What::Function { name, args, returns } = what else { continue };
         let text = docs.join(" ");
-        for word in ["Pre:", "Thread:", "Owns:", "Answers:"] {
-            assert!(text.contains(word), "{what:?} does not say `{word}`");
+        assert!(returns == "()" || text.contains("- Returns: "), "{name}: no `Returns`");
+        for line in docs.iter().filter_map(|line| line.strip_prefix("- ")) {
+            let label = line.split(": ").next().unwrap();
+            let known = ["Parameters", "Thread", "Ownership", "Returns"].contains(&label);
+            assert!(known, "{name}: `{label}` is no section");
+        }
+        // Those that others refer to are checked there.
+        let refers = text.contains("- Parameters: as asx_");
+        for (arg, _) in args.iter().skip(1).filter(|(_, of)| of.starts_with('*') && !refers) {
+            // Contexts, wheels and receivers are explained at the top of the header.
+            let known = arg == "cx" || text.contains(&format!("`{arg}`"));
+            assert!(known || text.contains(&format!("`*{arg}`")), "{name}: nothing about `{arg}`");
         }
         count += 1;
     }

@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn the_header_is_read() {
-        let header = "/* Wakes.\n * Pre: `first` is NULL or writable.\n */\n\
+        let header = "/* Wakes.\n * - Parameters: `first` is NULL or writable.\n */\n\
             asx_status asx_task_wake(asx_runtime *rt, asx_task_id task, int32_t *first);\n";
         let functions = functions(header);
         let [function] = &functions[..] else { panic!("one function") };

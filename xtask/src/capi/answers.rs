@@ -66,7 +66,7 @@ fn statuses(header: &str) -> BTreeSet<String> {
 
 /// What a comment, or the one it refers to, says the function answers.
 fn answers(function: &Function, all: &[Function], of: &BTreeSet<String>) -> BTreeSet<String> {
-    let said = function.docs.split("Answers:").nth(1).unwrap_or_default();
+    let said = function.docs.split("Returns:").nth(1).unwrap_or_default();
     let words = said.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut found: BTreeSet<String> =
         words.filter(|word| of.contains(*word)).map(str::to_owned).collect();
@@ -158,9 +158,9 @@ mod tests {
 
     const HEADER: &str = "/* Statuses. */\n#define ASX_OK 0\n#define ASX_E_FULL 102\n\
         /* The states of a region. */\n#define ASX_NONE 7\n\
-        /* Puts. ASX_E_FULL is no answer here.\n * Answers: ASX_OK; with ASX_NONE too.\n */\n\
+        /* Puts. ASX_E_FULL is no answer here.\n * - Returns: ASX_OK; with ASX_NONE too.\n */\n\
         asx_status asx_put(asx_runtime *rt, asx_task_id task, asx_timer_handle *out);\n\
-        /* Gets.\n * Answers: as asx_put; ASX_E_FULL.\n */\n\
+        /* Gets.\n * - Returns: as asx_put; ASX_E_FULL.\n */\n\
         asx_status asx_get(asx_runtime *rt);\n";
 
     #[test]

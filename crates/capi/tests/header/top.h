@@ -30,8 +30,11 @@
  *    ASX_E_RESOURCE_EXHAUSTED and has no effect. The process is never ended for lack of memory.
  *  - ASX_E_INTERNAL reports a bug in asx. Every later call returns it too.
  *
- * Comments list: Pre, what the caller must ensure; Thread, who may call; Owns, what changes hands;
- * Answers, every status that the function returns.
+ * Comments have these sections where there is something to say:
+ *  - Parameters: the requirements for arguments, beside the rules above.
+ *  - Thread: the threads that may call; without this section only the owner.
+ *  - Ownership: the objects and memory that change hands; without it none do.
+ *  - Returns: every status that the function returns, with its condition if the name does not tell.
  *
  * This file is generated from crates/capi/src. Do not edit it.
  */

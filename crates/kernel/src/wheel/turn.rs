@@ -13,10 +13,11 @@ pub(super) fn spare(limit: usize) -> usize {
     limit.min(256)
 }
 
-/// The capacity that the list of an empty slot keeps in a wheel with this limit, so that a lone timer
-/// does not allocate each time. It stays allocated as long as the wheel: for all slots together these
-/// are 32 KiB, and for limits above 256 timers 128 bytes for each timer, up to 512 KiB. Larger lists
-/// are released rather than shrunk, because shrinking in place leaves an allocator with small pieces.
+/// The capacity that the list of an empty slot keeps in a wheel with this limit, so that a lone
+/// timer does not allocate each time. It stays allocated as long as the wheel: for all slots
+/// together these are 32 KiB, and for limits above 256 timers 128 bytes for each timer, up to 512
+/// KiB. Larger lists are released rather than shrunk, because shrinking in place leaves an
+/// allocator with small pieces.
 pub(super) fn keep(limit: usize) -> usize {
     (limit / 64).clamp(4, KEEP)
 }
