@@ -1,10 +1,10 @@
-// asx for C++11: owners for what asx.h hands out. Header-only; everything is inline.
+// asx for C++11: owning types for the objects of asx.h. Header-only; everything is inline.
 //
-// A runtime, a permit and an obligation are moved, not copied, and end with their owner. Tasks are
-// callables `int32_t(asx::context&)` kept until they are over: what one owns ends with its last poll.
-// A task that is ended by force, or by the runtime's end, has no last poll: a permit of its is given
-// back then, an obligation leaks. An exception that escapes a task ends it as ASX_POLL_PANICKED, with
-// its message; constructors throw asx::error.
+// Runtimes, permits and obligations are moved, not copied, and their destructor ends them. Tasks
+// are callables `int32_t(asx::context&)` that live until the task has ended: their members are
+// destroyed after the last poll. A task that is ended by force or with its runtime has no last
+// poll: its permits are aborted, its obligations leak. An exception that escapes a task ends it as
+// ASX_POLL_PANICKED, with its message. Constructors throw asx::error.
 #ifndef ASX_HPP
 #define ASX_HPP
 
@@ -19,7 +19,7 @@
 
 namespace asx {
 
-// A refusal.
+// The exception for a call that failed.
 class error : public std::exception {
 public:
     explicit error(asx_status status) : status_(status) {}
@@ -36,7 +36,7 @@ inline void check(asx_status status)
         throw error(status);
 }
 
-// What a task gets when it is polled.
+// The argument of a task's poll.
 class context {
 public:
     explicit context(asx_cx *cx) : cx_(cx) {}
@@ -61,7 +61,7 @@ template <class F> struct boxed {
     {
         boxed *self = static_cast<boxed *>(ctx);
         int32_t answer = call(*self->callable, cx);
-        // Here what it owns may still call the runtime; in the drop callback it may not.
+        // Destructors may call the runtime here, but not in the drop callback.
         if (answer != ASX_POLL_PENDING)
             self->callable.reset();
         return answer;
@@ -89,7 +89,7 @@ private:
     }
 };
 
-// Gives a callable to `offer`; it stays ours if that refuses.
+// Passes a callable to `offer`, and keeps it if that fails.
 template <class F, class Offer> asx_status give(F &&f, Offer offer)
 {
     typedef typename std::decay<F>::type Held;
@@ -104,7 +104,7 @@ template <class F, class Offer> asx_status give(F &&f, Offer offer)
 
 } // namespace detail
 
-// A reserved slot of a channel of T: filled once, or given back.
+// A reserved slot of a channel of T: sent into once, or aborted.
 template <class T> class permit {
 public:
     explicit permit(asx_send_permit raw) : raw_(raw), held_(true) {}
@@ -146,7 +146,7 @@ public:
     {
         return asx_channel_recv(&receiver_, cx.raw(), &value);
     }
-    // ASX_OK and a permit, or why there is none.
+    // ASX_OK and a permit, or the status of the failure.
     std::pair<asx_status, std::unique_ptr<permit<T>>> reserve(context &cx)
     {
         asx_send_permit raw;
@@ -164,7 +164,7 @@ private:
     asx_channel_receiver receiver_;
 };
 
-// A promise: committed, or aborted at the latest by its end.
+// An obligation: committed, or aborted by the destructor at the latest.
 class obligation {
 public:
     obligation(asx_runtime *rt, asx_region_id region) : rt_(rt)
@@ -194,7 +194,7 @@ private:
     asx_obligation_id raw_;
 };
 
-// A runtime, destroyed with its owner.
+// A runtime, destroyed by the destructor.
 class runtime {
 public:
     explicit runtime(const asx_runtime_config &config) : rt_(nullptr)
@@ -243,7 +243,7 @@ public:
         check(detail::give(std::forward<F>(f),
             [&](asx_body body) { return asx_region_defer(rt_, region, body); }));
     }
-    // A T in the region's own memory, which is gone when that is Closed; no destructor is called.
+    // A T in the memory of a region, freed when the region is Closed. No destructor is called.
     template <class T, class... Args> T *make(asx_region_id region, Args &&...args)
     {
         static_assert(std::is_trivially_destructible<T>::value, "nobody calls its destructor");

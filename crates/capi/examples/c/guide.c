@@ -71,7 +71,7 @@ static int32_t consume(asx_cx *cx, void *ctx)
     return ASX_POLL_READY;
 }
 
-/* A run with this clock; the events it has recorded. */
+/* Makes a run with this clock, and reads the recorded events. */
 static int run(asx_clock clock, struct app *app, const asx_event *recorded, asx_event *events,
     size_t room, size_t *count)
 {
@@ -116,7 +116,7 @@ static int run(asx_clock clock, struct app *app, const asx_event *recorded, asx_
     return asx_runtime_destroy(rt) == ASX_OK ? 0 : 1;
 }
 
-/* What a call has refused, and why. */
+/* The cause of a refused call. */
 static void refused(asx_runtime *rt, asx_region_id region, asx_body body)
 {
     asx_task_options options = ASX_TASK_OPTIONS_INIT;

@@ -1,8 +1,8 @@
 /*
  * A burst of orders with deadlines: each order is a task that must be done within 50 us of its
- * arrival. Under the hft profile a call never does more than its bound; the governor is told to
- * meet deadlines while the burst lasts; what comes too late is cancelled, and says so. The orders
- * lie in memory of their region, which is gone when that is Closed: nobody frees them.
+ * arrival. Under the hft profile a call never does more than its bound. The governor suggests to
+ * meet deadlines while the burst lasts. Orders that are too late are cancelled and counted. Orders
+ * are allocated in their region, which frees them when it is Closed.
  */
 #include <asx.h>
 #include <stdio.h>

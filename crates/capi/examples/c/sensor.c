@@ -1,6 +1,6 @@
 /*
  * A sensor loop on a small machine: one task samples every 10 ms, one keeps an average, all memory
- * is reserved at the start. Time here is made up, so that every run prints the same.
+ * is reserved at the start. The time is simulated, so that every run prints the same.
  */
 #include <asx.h>
 #include <stdio.h>
