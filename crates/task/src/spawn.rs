@@ -98,8 +98,9 @@ pub(crate) fn refused<T, E>(region: &Arc<Region>, why: Cancelled) -> Task<T, E> 
     Task::new(unsafe { JoinInner::new(handle) })
 }
 
-/// Returns the parts of a new task that do not depend on its future.
-#[inline]
+/// Returns the parts of a new task that do not depend on its future. Inlined: what it returns is
+/// large, and would be copied.
+#[inline(always)]
 fn blueprint(
     region: &Arc<Region>,
     pin: u16,
