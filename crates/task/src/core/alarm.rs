@@ -13,7 +13,7 @@ use crate::raw::contain_panic;
 use crate::raw::limits::Limits;
 use crate::raw::owner::TaskOwner;
 
-/// What an alarm does when it rings.
+/// An alarm, by the action it takes when it rings.
 pub(crate) enum Alarm {
     /// Cancels a task: its deadline has passed.
     Deadline(TaskRef),

@@ -1,10 +1,10 @@
-//! What a timer carries, in two words: a waker. Whatever is more than that is in a box, whose
-//! pointer is put where a waker has its data, behind a vtable that only this file knows.
+//! The token of a timer: a waker, in two words. A token with more data is a pointer to a box,
+//! stored as the data of a waker with a vtable that is private to this file.
 //!
 //! # Rule
 //! 9. *Boxes*. A waker with the vtable [`BOXED`] is made by [`TimerToken::boxed`] only, from a box
-//!    it then owns. It never leaves its [`TimerToken`], so that nothing but its drop is ever
-//!    called, and not even that if the box is taken out.
+//!    it then owns. It never leaves its [`TimerToken`], so only its drop is ever called, and not
+//!    that either if the box is taken out.
 
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -19,7 +19,7 @@ use crate::raw::{TaskRef, is_task_waker, task_of};
 
 static BOXED: RawWakerVTable = RawWakerVTable::new(clone, ignore, ignore, drop_box);
 
-/// A timer of somebody's: whose it is, and who is woken.
+/// A timer: its owner, and the waker that it wakes.
 pub(crate) struct TimerToken(Waker);
 
 /// The owner of a timer.
@@ -47,7 +47,7 @@ struct Boxed {
 }
 
 impl TimerToken {
-    /// A task's own wait. Whose it is need only be known if it will be `recorded`.
+    /// Creates a token for a wait of a task. The owner is stored only if the timer is `recorded`.
     pub(crate) fn by_task(task: &TaskRef, waker: Waker, recorded: bool) -> TimerToken {
         if recorded && task_of(&waker) != Some(task.as_ptr()) {
             return TimerToken::boxed(TimerOwner::Task(task.id()), Some(waker));
@@ -66,7 +66,7 @@ impl TimerToken {
         ptr::eq(self.0.vtable(), &BOXED).then(|| unsafe { &*self.0.data().cast() })
     }
 
-    /// Whether it wakes the same one as `waker`.
+    /// Whether it wakes the same task as `waker`.
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         match self.as_boxed() {
             None => self.0.will_wake(waker),
@@ -74,8 +74,8 @@ impl TimerToken {
         }
     }
 
-    /// Whose it is, if that is known: the numbers of the task and the region, each one higher, or
-    /// else 0.
+    /// The owner as the journal has it: the number of the task plus one and the number of the
+    /// region plus one; 0 if it is not known.
     #[inline]
     pub(crate) fn owner(&self) -> (u64, u64) {
         if let Some(task) = task_of(&self.0) {
@@ -90,17 +90,17 @@ impl TimerToken {
         }
     }
 
-    /// Whether it is a region's timer, and no task's wait.
+    /// Whether the timer belongs to a region.
     pub(crate) fn is_of_region(&self) -> bool {
         self.as_boxed().is_some_and(|boxed| matches!(boxed.owner, TimerOwner::Region(_)))
     }
 
-    /// What the runtime itself waits for: in a timer like all others, so that there is one kind.
+    /// Creates a token for an alarm.
     pub(crate) fn alarm(alarm: Alarm) -> TimerToken {
         TimerToken::boxed(TimerOwner::Alarm(alarm), None)
     }
 
-    /// The alarm, if it is one.
+    /// Returns the alarm, if it is one.
     pub(crate) fn into_alarm(self) -> Option<Alarm> {
         match self.into_boxed().ok()?.owner {
             TimerOwner::Alarm(alarm) => Some(alarm),
@@ -117,7 +117,7 @@ impl TimerToken {
         })
     }
 
-    /// What is in the box, if there is one.
+    /// Takes the content of the box, or returns the waker if there is no box.
     fn into_boxed(self) -> Result<Box<Boxed>, Waker> {
         if self.as_boxed().is_none() {
             return Err(self.0);
@@ -127,7 +127,7 @@ impl TimerToken {
         Ok(unsafe { Box::from_raw(waker.data().cast_mut().cast::<Boxed>()) })
     }
 
-    /// Its time has come.
+    /// Fires the timer.
     pub(crate) fn fire(self, core: &Core, handle: TimerHandle) {
         if is_task_waker(&self.0) {
             return self.0.wake();
@@ -145,7 +145,7 @@ impl TimerToken {
         }
     }
 
-    /// It is not to be fired any more.
+    /// Drops a token that will not fire.
     #[inline]
     pub(crate) fn discard(self, core: &Core) {
         if !is_task_waker(&self.0) {

@@ -1,4 +1,4 @@
-//! What goes with a cell: the result nobody took, and the waker of who awaited the task.
+//! The drop of a cell: an unclaimed result, and the waker of the joiner.
 
 use super::owner::TaskOwner;
 use super::stage::{Holds, Slot, Stage};

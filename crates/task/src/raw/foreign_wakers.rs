@@ -1,23 +1,22 @@
-//! Wakers that are not ours, so that a cancel reaches what waits behind them.
+//! Wakers of other libraries, registered so that a cancel reaches the operations behind them.
 //!
-//! Who waits counts on being polled when its task, or the part of it around, is asked to stop: the
-//! request has the task polled, and each combinator of ours passes that on. Others do not.
-//! `FuturesUnordered`, or `join_all` with more than a few, give each of their futures a waker of
-//! its own and poll only those that were woken; and a blocking job may wait on an executor of its
-//! own.
+//! A pending operation relies on being polled when its task, or the part of the task around it, is
+//! cancelled. A request has the task polled, and the combinators of asx poll their children. Other
+//! combinators do not: `FuturesUnordered`, or `join_all` with many futures, give each future a
+//! separate waker and poll only the futures that were woken. A blocking job may wait on an executor
+//! of its program.
 //!
 //! ```text
-//!   request -> task polled -> FuturesUnordered: "nobody was woken"   recv(cx), waiting
+//!   request -> task polled -> FuturesUnordered: no future was woken   recv(cx), waiting
 //!                  |                  ^                                  | its waker
 //!                  |                  | wake                             v
-//!                  +------------------+------------------------------ [ here, by task ]
+//!                  +------------------+---------------------------- [ here, by task ]
 //! ```
 //!
-//! So an operation that begins to wait with another waker than its task's own leaves it here, for
-//! as long as its [`Registration`] lives; those that come with the same waker one after the other
-//! share one. All that is there of a task is woken when that is polled for the first time after a
-//! request, when a part of it is asked to stop by the task itself, and when the body of a scope is.
-//! To be woken in vain does no harm.
+//! So an operation that begins to wait with a waker other than its task's registers the waker here
+//! for as long as its [`Registration`] lives. Consecutive registrations of the same waker share one
+//! place. All wakers of a task are woken at its first poll after a request, when the task itself
+//! cancels a part of it, and when the body of a scope is cancelled. Spurious wakes are allowed.
 
 use std::fmt;
 use std::ptr;
@@ -31,21 +30,20 @@ use crate::raw::poll_context;
 use crate::raw::{Header, TaskRef, task_of};
 use crate::spinlock::SpinLock;
 
-/// What an operation has left here: nothing, or a waker, its own or one that others left too.
+/// The registration of a waiting operation: empty, or a reference to a registered waker.
 ///
-/// An operation keeps one for as long as it waits, and drops it when it is done. It is best not
-/// moved while the operation waits: dumps know by its place whether the operation still does.
+/// An operation keeps it for as long as it waits, and drops it when it is done. Do not move it
+/// while the operation waits: dumps identify the wait by its address.
 #[derive(Default)]
 pub struct Registration(u32);
 
-/// A registration of an operation that has let others run and has left nothing: no place leads to
-/// it.
+/// The registration of an operation that has yielded, without a waker. No place has this value.
 const YIELDED: u32 = u32::MAX;
 
-/// A registration of an operation that waits with its task's own waker, and has left nothing.
+/// The registration of an operation that waits with its task's own waker.
 const WAITS: u32 = u32::MAX - 1;
 
-/// Tasks are spread over these by their addresses.
+/// Tasks are distributed over the shards by their addresses.
 #[cfg(not(loom))]
 static SHARDS: [SpinLock<Shard>; SHARD_COUNT] = [const { SpinLock::new(Shard::NEW) }; SHARD_COUNT];
 
@@ -55,24 +53,24 @@ loom::lazy_static! {
 }
 
 const SHARD_COUNT: usize = 1 << SHARD_BITS;
-/// Where there is one thread, or a model, one is enough.
+/// One shard is enough for one thread, and for models.
 const SHARD_BITS: u32 = if cfg!(any(loom, target_family = "wasm")) { 0 } else { 3 };
 
 /// No place.
 const NIL: u32 = u32::MAX;
-/// The most wakers there can be in a shard: a registration tells its shard and its place.
+/// The maximum of wakers in a shard: a registration has bits for the shard and the place.
 const MOST: usize = (u32::MAX >> SHARD_BITS) as usize - 1;
-/// Room for as many survives emptiness.
+/// The capacity that an empty shard keeps.
 const KEEP: usize = 64;
 
-/// How many lists a shard has: few tasks are in the same one.
+/// The number of lists of a shard: few tasks share one.
 const LISTS: usize = 1 << LIST_BITS;
 const LIST_BITS: u32 = 6;
 
-/// Places for wakers. Those of a task are in one list, in which there may be others.
+/// Places for wakers. All wakers of a task are in one list, which other tasks may share.
 struct Shard {
     places: Vec<Left>,
-    /// The first of those that are free, which are a list too.
+    /// The head of the list of free places.
     free: u32,
     count: usize,
     firsts: [u32; LISTS],
@@ -80,18 +78,18 @@ struct Shard {
 
 struct Left {
     task: usize,
-    /// Gone once it was woken: who waits on leaves another.
+    /// `None` once it was woken: an operation that still waits registers again.
     waker: Option<Waker>,
-    /// It was woken for the request to its task, or came when that had been seen: what still waits
-    /// is shielded, and is not to be woken for it at every poll.
+    /// It was woken for the cancel request to its task, or registered after that was observed. An
+    /// operation that still waits is shielded, and is not woken at every poll.
     told: bool,
-    /// How many have left it.
+    /// The number of registrations that share it.
     tickets: u32,
     before: u32,
     after: u32,
 }
 
-/// Whether a waker has taken another's place.
+/// Whether a waker has replaced the registered one.
 enum Renewed {
     Yes,
     No,
@@ -100,10 +98,10 @@ enum Renewed {
 }
 
 impl Registration {
-    /// Of an operation that has not begun.
+    /// The registration of an operation that has not begun.
     pub const NONE: Registration = Registration(0);
 
-    /// An operation of this task begins to wait, or goes on, with this waker.
+    /// Registers the waker of an operation that begins or continues to wait in this task.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn wait(&mut self, task: &TaskRef, waker: &Waker) {
@@ -115,18 +113,18 @@ impl Registration {
         poll_context::note_wait(self.address());
     }
 
-    /// Which operation this is, as long as it is not moved.
+    /// The address, which identifies the operation.
     pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
-    /// The operation lets others run first: it does so once, and then goes on.
+    /// Notes that the operation yields; it does so once.
     pub(crate) fn note_yield(&mut self) {
         self.end();
         self.0 = YIELDED;
     }
 
-    /// Whether the operation has let others run since this was asked last.
+    /// Whether the operation has yielded since the last call.
     pub(crate) fn take_yield(&mut self) -> bool {
         let yielded = self.0 == YIELDED;
         if yielded {
@@ -155,15 +153,15 @@ impl Registration {
             }
         }
         let asked = task.word.note_foreign().state().in_cancel_lane();
-        // A task that is polled here is polled again for a request that comes meanwhile. A job is
-        // not.
+        // A task that this thread is polling is polled again for a concurrent request. A blocking
+        // job is not.
         let here = poll_context::with_current(|current| current.as_ptr() == task.as_ptr());
         if asked && (here != Some(true) || task.is_blocking()) {
             notify(task);
         }
     }
 
-    /// Whether nothing was left, and nothing is to be remembered. Then the registration may go.
+    /// Whether there is no waker and no yield to remember, so that the registration may be dropped.
     pub(crate) fn take_none(&mut self) -> bool {
         if self.0 == WAITS {
             self.0 = 0;
@@ -171,13 +169,13 @@ impl Registration {
         self.0 == 0
     }
 
-    /// Where the waker is.
+    /// The shard and the place of the waker.
     fn place(&self) -> (usize, u32) {
         (self.0 as usize % SHARD_COUNT, (self.0 >> SHARD_BITS).wrapping_sub(1))
     }
 
-    /// Has this waker in the place of the one that was left, if that was for the same task and is
-    /// nobody else's.
+    /// Replaces the registered waker, if it is of the same task and no other registration shares
+    /// it.
     fn renew(&self, address: usize, waker: &Waker) -> Renewed {
         if self.0 == 0 || self.0 == WAITS {
             return Renewed::No;
@@ -193,8 +191,8 @@ impl Registration {
             None => Renewed::No,
             Some(true) => Renewed::NotNeeded,
             Some(false) => {
-                // Cloned before the lock, and the old one dropped after it. Another operation may
-                // share the old one since it was looked at: then that one stays.
+                // Cloned before the lock is taken, and the old one dropped after it. Another
+                // operation may share the old one by now: then that one stays.
                 let new = waker.clone();
                 let old = with_shard(index, |shard| match shard.places.get_mut(at as usize) {
                     Some(left) if left.tickets == 1 => Ok(left.waker.replace(new)),
@@ -207,7 +205,7 @@ impl Registration {
         }
     }
 
-    /// The operation waits no longer.
+    /// Ends the wait of the operation.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn end(&mut self) {
@@ -249,12 +247,12 @@ impl fmt::Debug for Registration {
 impl Shard {
     const NEW: Shard = Shard { places: Vec::new(), free: NIL, count: 0, firsts: [NIL; LISTS] };
 
-    /// The first of the list that a task's are in.
+    /// The head of the list of a task.
     fn first(&mut self, task: usize) -> &mut u32 {
         &mut self.firsts[spread(task) as usize % LISTS]
     }
 
-    /// Where the waker that came last is, if it is the same: there is one registration more for it.
+    /// Shares the waker that was registered last, if it is the same. Returns its place.
     fn share(&mut self, task: usize, waker: &Waker, told: bool) -> Option<u32> {
         let at = *self.first(task);
         let last = self.places.get_mut(at as usize)?;
@@ -263,7 +261,8 @@ impl Shard {
         same.then_some(at)
     }
 
-    /// Adds a waker at the front of its task's list: where, or the waker if there is no room.
+    /// Adds a waker at the front of its task's list. Returns its place, or the waker if the shard
+    /// is full.
     fn put(&mut self, mut left: Left) -> Result<u32, Option<Waker>> {
         let at = match self.free {
             NIL if self.places.len() >= MOST => return Err(left.waker),
@@ -286,8 +285,8 @@ impl Shard {
         Ok(at)
     }
 
-    /// Gives a registration back. The last one takes the waker, if it was not woken before, out of
-    /// its task's list.
+    /// Ends a registration. The last one removes the waker from its task's list and returns it, if
+    /// it was not woken before.
     fn take(&mut self, at: u32) -> Option<Waker> {
         let left = self.places.get_mut(at as usize)?;
         left.tickets -= 1;
@@ -317,7 +316,8 @@ impl Shard {
         waker
     }
 
-    /// Takes out the wakers of a task that were not told, or `all` of them, in the order they came.
+    /// Takes the wakers of a task that were not notified, or `all` of them, in the order of their
+    /// registration.
     fn take_each(&mut self, task: usize, all: bool) -> Vec<Waker> {
         let mut at = *self.first(task);
         let mut wakers = Vec::new();
@@ -332,20 +332,20 @@ impl Shard {
     }
 }
 
-/// Leaves a copy of a waker in a shard: where, if it is kept.
+/// Registers a clone of a waker in a shard. Returns its place, if it was registered.
 fn put(index: usize, task: usize, waker: &Waker, told: bool) -> Option<u32> {
-    // It wakes nobody.
+    // A no-op waker wakes no task.
     if waker.will_wake(Waker::noop()) {
         return None;
     }
     let waker = Some(waker.clone());
     let left = Left { task, waker, told, tickets: 1, before: NIL, after: NIL };
     let put = with_shard(index, |shard| shard.put(left));
-    // There is no room for so many: it is polled again until there is.
+    // The shard is full: the operation is polled again until there is room.
     put.map_err(contain_panic::wake_all).ok()
 }
 
-/// The task was asked to stop: wakes what it left here that does not know yet.
+/// Wakes the wakers of a cancelled task that were not notified yet.
 #[inline]
 pub(crate) fn notify(task: &TaskRef) {
     if task.word.load().has_foreign() {
@@ -353,12 +353,12 @@ pub(crate) fn notify(task: &TaskRef) {
     }
 }
 
-/// The same, where only the address of the task is known.
+/// Like [`notify`], by the address of the task.
 pub(crate) fn notify_at(panics: &PanicCounter, address: usize) {
     wake(panics, address, false);
 }
 
-/// A part of the task that is polled here was asked to stop: wakes all it left here.
+/// Wakes all wakers of the task that this thread is polling: a part of it was cancelled.
 #[inline]
 pub(crate) fn notify_current() {
     poll_context::with_current(|task| {
@@ -375,8 +375,8 @@ fn wake(panics: &PanicCounter, address: usize, all: bool) {
     wakers.into_iter().for_each(|waker| panics.wake(waker));
 }
 
-/// The task is gone: an operation that was forgotten may have left wakers here, which are dropped.
-/// Another task may have this address next, and is not to wake them.
+/// Drops the wakers of a task that is freed: forgotten operations may have left some. Another task
+/// may get this address next, and must not wake them.
 #[inline]
 pub(crate) fn abandon(task: &Header) {
     if task.word.load().has_foreign() {
@@ -391,13 +391,13 @@ fn abandon_there(panics: &PanicCounter, address: usize) {
     wakers.into_iter().for_each(|waker| panics.drop_waker(Some(waker)));
 }
 
-/// By which tasks are told apart: an operation borrows a context, which keeps its task, unless the
-/// operation was forgotten.
+/// The address that identifies the task: an operation borrows a context, which keeps its task,
+/// unless the operation was forgotten.
 pub(crate) fn address(task: &TaskRef) -> usize {
     task.as_ptr().addr().get()
 }
 
-/// Bits that differ for addresses that are near each other: those of the list, then of the shard.
+/// Hashes an address to the bits of the list, then of the shard.
 fn spread(address: usize) -> u64 {
     (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - LIST_BITS - SHARD_BITS)
 }

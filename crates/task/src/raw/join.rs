@@ -1,5 +1,5 @@
-//! The end of a task, for who awaits it: the handle's side of a cell, which waits for the result
-//! and takes it, and who is woken when it is there.
+//! The join of a task: the handle's side of a cell, which waits for the result and takes it, and
+//! the waker of the joiner.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -24,7 +24,7 @@ pub(crate) struct JoinInner<T, E> {
     done: bool,
     /// Whether this handle was the one that took it.
     given: bool,
-    /// Of who waits.
+    /// The registration of the waiting joiner.
     pub(crate) registration: Registration,
     result: PhantomData<fn() -> Outcome<T, E>>,
 }
@@ -42,7 +42,7 @@ impl<T, E> JoinInner<T, E> {
         &self.task
     }
 
-    /// The result of a task that has ended, once.
+    /// Takes the result, once the task has completed.
     pub(crate) fn try_take(&mut self) -> Option<Outcome<T, E>> {
         Object::of_task(self.task.id(), Part::End).read();
         if self.done || !self.task.word.load().is_completed() {
@@ -69,20 +69,20 @@ impl<T, E> JoinInner<T, E> {
         self.given
     }
 
-    /// Has `waker` woken at the end of the task: false if it has ended already.
+    /// Has `waker` woken when the task completes. Returns false if it has completed already.
     pub(crate) fn register(&mut self, waker: &Waker) -> bool {
         let word = &self.task.word;
         let held = word.take_waker();
         if !held && word.load().is_completed() {
             return false;
         }
-        // SAFETY: rule 3: `WAKER` is clear, and was when the task completed if it has meanwhile;
-        // the completer looks at the waker only if it finds `WAKER` set.
+        // SAFETY: rule 3: `WAKER` is clear. If the task has completed meanwhile, it was clear then,
+        // and the completer reads the waker only if it finds `WAKER` set.
         let old = self.task.joiner.with_mut(|joiner| unsafe { &mut *joiner }.set(waker));
         let registered = word.give_waker();
         old.discard(self.task.owner.panics());
         if !registered {
-            // Nobody will take it, and it would keep who waits for as long as this cell is kept.
+            // It will not be woken, and would keep the joiner alive as long as this cell.
             // SAFETY: rule 3: the task completed while `WAKER` was clear.
             let joiner =
                 self.task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
@@ -106,10 +106,10 @@ impl<T, E> Drop for JoinInner<T, E> {
         if self.done {
             return;
         }
-        // Who waited is let go of: a task that waited for itself would be kept by its own waker.
-        // Before the reference goes, which keeps the core that a panic of the waker is counted in.
+        // The joiner's waker is dropped: a task that awaited itself would be kept alive by its own
+        // waker. This happens before the reference is dropped, which keeps the panic counter.
         if task.word.take_waker() {
-            // SAFETY: rule 3: `WAKER` was set and is clear now, so that nobody else looks at it.
+            // SAFETY: rule 3: `WAKER` was set and is clear now, so no other thread reads it.
             let joiner = task.joiner.with_mut(|joiner| std::mem::take(unsafe { &mut *joiner }));
             joiner.discard(task.owner.panics());
         }
@@ -142,8 +142,8 @@ pub(crate) unsafe fn claim_error<E>(task: &TaskRef) -> Option<TaskError<E>> {
     stop
 }
 
-/// Who waits for the end of a task, in one word: nobody, a task of ours as a reference, or any
-/// other waker in a box.
+/// The waker of the joiner, in one word: none, a counted reference to a task, or any other waker in
+/// a box.
 #[derive(Default)]
 pub(super) struct JoinWaker(Option<NonNull<()>>);
 
@@ -164,7 +164,7 @@ impl JoinWaker {
         NonNull::new(address.cast()).map(Kind::Other)
     }
 
-    /// Has `waker` woken in place of who was here before, whose waker the caller drops.
+    /// Stores `waker`, and returns the previous one for the caller to drop.
     #[must_use]
     pub(super) fn set(&mut self, waker: &Waker) -> JoinWaker {
         let known = match self.kind() {
@@ -191,7 +191,7 @@ impl JoinWaker {
         std::mem::replace(self, JoinWaker(NonNull::new(new)))
     }
 
-    /// The number of the task that waits, if it is one.
+    /// The number of the joining task, if it is one.
     #[cfg(feature = "lab")]
     pub(super) fn task(&self) -> Option<u64> {
         match self.kind()? {
@@ -213,7 +213,7 @@ impl JoinWaker {
 }
 
 impl JoinWaker {
-    /// Drops who is there; a panic in that is counted there.
+    /// Drops the waker, and counts a panic of its destructor.
     #[inline]
     pub(super) fn discard(self, panics: &PanicCounter) {
         if self.0.is_some_and(|word| word.addr().get() & BOXED != 0) {
@@ -232,7 +232,7 @@ impl Drop for JoinWaker {
 }
 
 impl JoinWaker {
-    /// Drops who is there.
+    /// Drops the waker.
     fn end(&mut self) {
         match self.kind() {
             Some(Kind::Task(task)) => {
@@ -245,10 +245,10 @@ impl JoinWaker {
     }
 }
 
-/// The waker of a joiner that ends.
+/// Takes a waker out of its box.
 fn owned(waker: NonNull<Waker>) -> Waker {
-    // SAFETY: what `set` put there, which nobody looks at again: it is the caller's, and its box
-    // goes without it.
+    // SAFETY: the box that `set` made. It is not used again: the waker goes to the caller, and the
+    // box is freed without it.
     unsafe {
         let own = waker.read();
         memory::free(waker.cast::<MaybeUninit<Waker>>());

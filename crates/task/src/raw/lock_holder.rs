@@ -29,7 +29,7 @@ impl Holder {
     }
 }
 
-/// Of the tasks that wait for a lock: who holds it.
+/// Returns the holder of the lock that each waiting task waits for.
 #[cfg(not(any(loom, target_family = "wasm")))]
 pub(crate) fn lock_waits() -> HashMap<Holder, Holder> {
     let mut found = HashMap::new();

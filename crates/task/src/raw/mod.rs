@@ -1,53 +1,57 @@
-//! The task cell: one allocation holding a task's word, its place among its siblings, its future
-//! and, later, its result. All `unsafe` about tasks is in this folder.
+//! The lowest layer of the crate: one task in memory. It imports no other layer, and reaches its
+//! region, its core and its host through [`owner::TaskOwner`].
+//!
+//! The task cell is one allocation: the state word, the links to its siblings, the future and,
+//! later, the result. All `unsafe` about tasks is in this folder.
 //!
 //! ```text
 //!   Task (handle) --+        queue entry --+         Waker --+        Cx --+
 //!                   v                      v                 v             v
-//!   region list -> [ word | vtable | region | links | cancel | waker | .. | future or result ]
+//!   region list -> [ word | vtable | owner | links | cancel | waker | .. | future or result ]
 //! ```
 //! # Rules
-//! 1. *Life*. A cell is freed when its count of references reaches zero. Each owner counts one,
-//!    in the same atomic step of the word that makes it an owner:
+//! 1. *Life*. A cell is freed when its count of references reaches zero. Each owner of a reference
+//!    counts one, in the same atomic step of the word that makes it an owner:
 //!    - a [`TaskRef`]: handles, contexts, wakers, alarms;
-//!    - an entry for a queue ([`Runnable`]): counted by the wake, the cancel request or the force
-//!      that made it, or by the spawn;
-//!    - a poll: it takes over the reference of the entry it was begun with, and hands it over to
-//!      the entry for the next poll, if there is one at once. Who takes over a task to end it
+//!    - an entry for a queue ([`Runnable`]): counted by the wake, the cancel request, the force or
+//!      the spawn that made it;
+//!    - a poll: it takes over the reference of its entry, and hands it to the entry for the next
+//!      poll if the task is to be polled again at once. A thread that takes over a task to end it
 //!      (`seize`) counts one for that poll;
-//!    - the region's list of live tasks. When the task completes, its poll's reference goes with
-//!      the same step, and the list's is the completer's from then on: it alone takes the task off
-//!      the list, and drops the reference after its last use of the cell.
-//! 2. *Stage*. The future or result is touched by the spawner before anybody else knows the cell;
-//!    then by the thread that set `POLLING`, until it says Completed; then by whoever claimed
+//!    - the region's list of live tasks. The step that completes the task gives up the poll's
+//!      reference. From then on the list's reference belongs to the completer: it alone takes the
+//!      task off the list, and drops the reference after its last use of the cell.
+//! 2. *Stage*. The future or result is accessed by the spawner before the cell is shared; then by
+//!    the thread that set `POLLING`, until the state is Completed; then by the thread that claimed
 //!    `TAKEN`, or by the last reference.
-//! 3. *Waker*. The join waker is touched by the owner of the handle while `WAKER` is clear and the
+//! 3. *Waker*. The join waker is accessed by the owner of the handle while `WAKER` is clear and the
 //!    task has not completed; after completion, if `WAKER` is set, by the completer alone.
-//! 4. *Locks*. `links` are touched under the lock of the task's region only; `reason` and `cleanup`
-//!    by whoever has set the `LOCK` bit of the word.
+//! 4. *Locks*. `links` are accessed under the lock of the task's region only; `reason` and
+//!    `cleanup` by the thread that set the `LOCK` bit of the word.
 //! 5. *Type*. The vtable was made for the type of the cell it is in.
 //! 6. *Threads*. A future that is not `Send` is polled and dropped on one thread: its cell is
-//!    pinned to the worker that this thread is, and a host polls pinned tasks on the worker they
-//!    are pinned to, by the same thread as long as such a task lives. A future is dropped in two
-//!    places: in a poll step (its end, a panic, an end by force), which the host takes there; and
-//!    when its region refuses it, which the spawner does, who made it. Nothing else drops one: the
-//!    region's reference keeps the cell until the task has completed, and by then the stage holds
-//!    a result, whose types are `Send`. So the handle and the last reference may go anywhere.
+//!    pinned to the worker that this thread is. A host polls a pinned task on its worker, which is
+//!    the same thread as long as such a task lives. A future is dropped in two places: in a poll
+//!    step (its end, a panic, an end by force), which the host takes on that worker; and by the
+//!    spawner, which made it, if the region refuses it. The region's reference keeps the cell until
+//!    the task has completed, and then the stage holds a result, whose types are `Send`. So the
+//!    handle and the last reference may go to any thread.
 //! 7. *Borrows*. A future that is not `'static` belongs to a root: the host's `block_on` does not
 //!    return before that task has completed and its result has been taken.
 //! 8. *Holds*. See `stage`.
-//! 9. *Boxes*. See `armed`. 11 is *Memory*: see `memory`.
-//! 10. *Reserve*. Who polls a task has counted references to it in reserve that are nobody's: the
-//!     begin of the poll adds them, its end (or the end of the task) takes away what is left, in
-//!     steps of the word that are taken anyway. What its own thread makes or drops meanwhile comes
-//!     from there or goes there, so that the count is never lower than what rule 1 asks for.
-//! 12. *Saturation*. Forgotten wakers stay counted for ever. A count that has reached half of what
-//!     fits into the word is pinned far above that half, no longer moves, and the cell is never
-//!     freed: a leak, where a count that wraps would free a live task. References are uncounted
-//!     only once the count is pinned.
+//! 9. *Boxes*. See `core::timer_token`. 11 is *Memory*: see `memory`.
+//! 10. *Reserve*. A poll has counted references to its task in reserve: the begin of the poll adds
+//!     them, its end (or the end of the task) subtracts the rest, in steps of the word that are
+//!     taken anyway. References that its own thread makes or drops meanwhile come from the reserve
+//!     and return to it, so the count is never lower than rule 1 requires.
+//! 12. *Saturation*. Forgotten wakers stay counted forever. A count that reaches half of the range
+//!     is pinned far above that half, no longer moves, and the cell is never freed: a leak, where a
+//!     count that wraps would free a live task. References are uncounted only once the count is
+//!     pinned.
 //! 13. *Host*. The host outlives every call of it: the caller has a reference to a task or region
 //!     (each keeps the core, which keeps the host) until the call returns, or runs on a thread of
-//!     the host. An entry is no such reference: it can be gone as soon as it is in a queue.
+//!     the host. An entry is no such reference: it may be gone as soon as it is in a queue.
+//! 14. *Owner*. See `owner`.
 
 pub mod audit;
 mod cancel;
@@ -121,7 +125,7 @@ pub(crate) const FREE: u16 = u16::MAX;
 /// A task that may block the thread it runs on; see `blocking`.
 pub(crate) const BLOCKING: u16 = u16::MAX - 1;
 
-/// What is common to all tasks.
+/// The part of a cell that does not depend on the type of the task.
 #[repr(C)]
 pub(crate) struct Header {
     pub(crate) word: Word,
@@ -130,15 +134,15 @@ pub(crate) struct Header {
     links: std::cell::UnsafeCell<Links>,
     reason: UnsafeCell<Option<Arc<Reason>>>,
     cleanup: UnsafeCell<Allowance>,
-    /// Which worker it is pinned to, or [`FREE`], or [`BLOCKING`].
+    /// The worker it is pinned to, or [`FREE`], or [`BLOCKING`].
     pub(crate) pin: u16,
     /// The lower part of the number of its creation; in two parts so that nothing is padded.
     id: u32,
-    /// The rest of it.
+    /// The upper part of the number.
     id_high: u16,
-    /// The priority its cleanup has; written like `cleanup`, read without the lock.
+    /// The priority of its cleanup; written like `cleanup`, read without the lock.
     cleanup_priority: AtomicU8,
-    /// What the stage holds (rule 8).
+    /// The content of the stage (rule 8).
     holds: std::cell::UnsafeCell<Holds>,
     joiner: UnsafeCell<JoinWaker>,
     /// A [`WaitWord`].
@@ -149,16 +153,16 @@ pub(crate) struct Header {
     pub(crate) books: Books,
 }
 
-/// What a task costs besides its future and its two words of the allocator.
+/// The size of a task besides its future and two words of the allocator.
 #[cfg(all(not(any(loom, asx_audit)), target_pointer_width = "64"))]
 const _: () = assert!(size_of::<Header>() == 88 + size_of::<Span>() + size_of::<Wakers>());
 
-// SAFETY: rules 2, 3, 4 and 6 say who touches which field and when; all else is Sync.
+// SAFETY: rules 2, 3, 4 and 6 restrict the access to each field; all others are Sync.
 unsafe impl Sync for Header {}
 // SAFETY: as above; nothing in the header is tied to a thread.
 unsafe impl Send for Header {}
 
-/// What few tasks have.
+/// Rarely used task attributes.
 #[derive(Debug)]
 pub(crate) struct TaskAttrs {
     pub(crate) name: Option<Arc<str>>,
@@ -180,7 +184,7 @@ pub(crate) struct Links {
     pub(crate) next: Option<NonNull<Header>>,
 }
 
-/// Operations that need the types of a cell.
+/// The operations that need the type of a cell.
 struct Vtable {
     poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<Severity>,
     finish: unsafe fn(NonNull<Header>, Verdict),
@@ -188,12 +192,12 @@ struct Vtable {
     take: unsafe fn(NonNull<Header>, NonNull<()>),
     take_stop: unsafe fn(NonNull<Header>, NonNull<()>),
     free: unsafe fn(NonNull<Header>),
-    /// The type of the future, which has the name of the function it is written in.
+    /// The type name of the future, which contains the function it is written in.
     #[cfg(not(target_family = "wasm"))]
     body: fn() -> &'static str,
 }
 
-/// An end that does not come from the future's own result.
+/// An outcome that is not the result of the future.
 pub(crate) enum Verdict {
     Cancelled(Cancelled),
     Panicked(Panic),
@@ -205,13 +209,13 @@ struct Cell<F, T, E> {
     slot: UnsafeCell<Slot<F, T, E>>,
 }
 
-/// How a cell is made.
+/// The parts of a new task that do not depend on its future.
 pub(crate) struct Blueprint {
     pub(crate) owner: OwnerRef,
     pub(crate) id: u64,
     pub(crate) pin: u16,
     pub(crate) attrs: Option<Box<TaskAttrs>>,
-    /// Where it is spawned, as far as that is known.
+    /// The location of the spawn, if it is known.
     pub(crate) at: Option<&'static Location<'static>>,
     /// The span of the task.
     pub(crate) span: Span,
@@ -222,7 +226,7 @@ pub(crate) struct Blueprint {
     pub(crate) mark: u16,
 }
 
-/// A cell whose future is not there yet.
+/// A cell without its future.
 pub(crate) struct UninitTask<F, T, E> {
     cell: NonNull<Cell<F, T, E>>,
     /// Whether the reference of its first context was taken.
@@ -282,7 +286,7 @@ where
     pub(crate) fn fill(&mut self, body: impl FnOnce(TaskRef) -> F) -> bool {
         let (Some(context), header) = (self.context(), self.header()) else { return false };
         let made = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: rule 2, nobody else knows the cell; rule 1.
+            // SAFETY: rule 2, the cell is not shared yet; rule 1.
             unsafe {
                 with_stage::<F, T, E, _>(header, |mut stage| stage.make_future(|| body(context)))
             }
@@ -294,7 +298,7 @@ where
     fn fill_with_panic(&mut self, panic: Panic) -> bool {
         let verdict = Verdict::Panicked(panic);
         let header = self.header();
-        // SAFETY: rule 1; rule 2, nobody else knows the cell, whose stage is empty.
+        // SAFETY: rule 1; rule 2, the cell is not shared yet; its stage is empty.
         unsafe {
             header.as_ref().span.verdict(&verdict);
             finish::<F, T, E>(header, verdict);
@@ -302,7 +306,7 @@ where
         true
     }
 
-    /// The finished cell: the task as its region knows it, and as its handle does.
+    /// Finishes the cell. Returns the task for its region, and the reference of its handle.
     pub(crate) fn done(mut self) -> (NonNull<Header>, TaskRef) {
         drop(self.context());
         let header = self.header();
@@ -310,11 +314,11 @@ where
         (header, TaskRef::owned(header, Owner::Handle))
     }
 
-    /// A cell that has its result before anybody polled it.
+    /// Finishes a cell that has a result before its first poll.
     pub(crate) fn with_result(mut self, result: Outcome<T, E>) -> (NonNull<Header>, TaskRef) {
         drop(self.context());
         let header = self.header();
-        // SAFETY: rule 2, nobody else knows the cell; rule 1.
+        // SAFETY: rule 2, the cell is not shared yet; rule 1.
         unsafe { with_stage::<F, T, E, _>(header, |mut stage| stage.set_result(result)) };
         std::mem::forget(self);
         (header, TaskRef::owned(header, Owner::Handle))
@@ -337,7 +341,8 @@ impl<F, T, E> UninitTask<F, T, E> {
 impl<F, T, E> Drop for UninitTask<F, T, E> {
     fn drop(&mut self) {
         let header: NonNull<Header> = self.cell.cast();
-        // Rule 1: the references of a cell that became nothing, its context's if it was not made.
+        // Rule 1: the references of a cell that was given up, with its first context's if that was
+        // not taken.
         drop(self.context());
         drop(TaskRef::owned(header, Owner::List));
         drop(TaskRef::owned(header, Owner::Handle));
@@ -373,7 +378,7 @@ where
         let Some(future) = stage.future() else { return Poll::Ready(stage.severity()) };
         let result = std::task::ready!(future.poll(cx));
         let severity = if result.is_ok() { Severity::Ok } else { Severity::Err };
-        // Before what the future still holds is dropped.
+        // Before the values that the future still holds are dropped.
         // SAFETY: rule 1.
         unsafe { header.as_ref() }.body_ended(severity);
         stage.end_future(result.map_err(TaskError::Err));
@@ -391,7 +396,7 @@ unsafe fn finish<F, T, E>(header: NonNull<Header>, verdict: Verdict) {
         Verdict::Panicked(panic) => TaskError::Panicked(panic),
     };
     let step = |mut stage: Stage<'_, F, T, E>| {
-        debug_assert!(stage.is_empty(), "what was there is the user's, and dropped before");
+        debug_assert!(stage.is_empty(), "the future or result was dropped before");
         stage.set_result(Err(stop));
     };
     // SAFETY: the caller's promise.
@@ -442,8 +447,8 @@ impl Header {
     /// The links of this task.
     ///
     /// # Safety
-    /// The caller holds the lock of the region (rule 4) and lets go of the borrow before it asks
-    /// for the same task's links again.
+    /// The caller holds the lock of the region (rule 4), and ends the borrow before it takes the
+    /// same task's links again.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn links(&self) -> &mut Links {
         self.books.check_alive();
@@ -451,7 +456,7 @@ impl Header {
         unsafe { &mut *self.links.get() }
     }
 
-    /// Uses the join waker up, for the completer.
+    /// Takes and wakes the join waker, for the completer.
     ///
     /// # Safety
     /// Rule 3: the task has completed, `WAKER` was set and the caller completed it.
@@ -467,7 +472,7 @@ impl Header {
         &self.owner
     }
 
-    /// The number of its creation, up to 2^48: more tasks than a runtime lives to see.
+    /// The number of its creation, below 2^48.
     #[inline]
     pub(crate) fn id(&self) -> u64 {
         u64::from(self.id_high) << 32 | u64::from(self.id)
@@ -478,7 +483,7 @@ impl Header {
         self.attrs.as_ref().map_or(Priority::DEFAULT, |attrs| attrs.priority)
     }
 
-    /// What bounds the task, if anything does.
+    /// The limits of the task, if it has any.
     #[inline]
     pub(crate) fn limits(&self) -> Option<&Limits> {
         self.attrs.as_ref()?.limits.as_ref()
@@ -489,7 +494,7 @@ impl Header {
         self.limits()?.deadline()
     }
 
-    /// The lane of the task as long as nobody asks it to stop.
+    /// The lane of the task without a cancel request.
     pub(crate) fn own_lane(&self) -> Lane {
         if self.deadline().is_some() { Lane::Timed } else { Lane::Ready }
     }
@@ -514,14 +519,14 @@ impl Header {
         self.pin < BLOCKING
     }
 
-    /// Notes what the task is about to wait for, and where.
+    /// Notes the resource that the task is about to wait for, and the location.
     #[inline]
     pub(crate) fn set_wait(&self, on: Wait, at: &'static Location<'static>) {
         let now = self.owner.coarse_time();
         self.wait.store(WaitWord::waits(on, at, now).0, Relaxed);
     }
 
-    /// The last poll noted nothing that it waits for: what is noted is from an earlier one.
+    /// Marks the noted wait as stale: the last poll has noted none.
     #[inline]
     pub(crate) fn age_wait(&self) {
         let word = self.wait_word();
@@ -531,33 +536,33 @@ impl Header {
         }
     }
 
-    /// The task waits for nothing that is known.
+    /// Clears the noted wait.
     #[cfg(feature = "lab")]
     #[inline]
     fn clear_wait(&self) {
         self.wait.store(0, Relaxed);
     }
 
-    /// Who waits for the end of the task, if it is a task.
+    /// The number of the task that waits for the end of this one, if a task does.
     #[cfg(feature = "lab")]
     pub(crate) fn joined_by(&self) -> Option<u64> {
         let waits = self.word.load().has_waker() && !self.word.load().is_completed();
-        // SAFETY: rule 3: with `WAKER` set nobody changes it; whoever owns the handle would have to
-        // be polled meanwhile, on the thread that asks.
+        // SAFETY: rule 3: with `WAKER` set only the owner of the handle changes it, and that is not
+        // polled meanwhile: it would be on this thread.
         waits.then(|| self.joiner.with(|joiner| unsafe { &*joiner }.task()))?
     }
 
-    /// Whether the last poll of the task did not look at what it waited for last.
+    /// Whether the noted wait is older than the last poll.
     pub(crate) fn is_wait_stale(&self) -> bool {
         self.wait_word().is_stale()
     }
 
-    /// What the task waited for last.
+    /// The last noted wait, with its location.
     pub(crate) fn wait(&self) -> Option<(Wait, &'static Location<'static>)> {
         self.wait_word().wait()
     }
 
-    /// How long ago it noted that, in steps of the coarse clock, if that is known.
+    /// The age of the noted wait in steps of the coarse clock, if it is known.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn wait_age(&self, now: u32) -> Option<u32> {
         self.wait_word().age(now)
@@ -568,12 +573,12 @@ impl Header {
         WaitWord(self.wait.load(Relaxed))
     }
 
-    /// Where the task was spawned, if that is known and it has not waited for anything of asx.
+    /// The location of the spawn, if it is known and the task has not noted a wait since.
     pub(crate) fn spawned_at(&self) -> Option<&'static Location<'static>> {
         self.wait_word().spawned_at()
     }
 
-    /// The function its body is written in, as the compiler calls it.
+    /// The type name of the future, which contains the function it is written in.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn body(&self) -> &'static str {
         (self.vtable.body)()
@@ -583,17 +588,17 @@ impl Header {
 /// A counted reference to a task.
 pub(crate) struct TaskRef {
     header: NonNull<Header>,
-    /// Whose it is, in an audit.
+    /// Its owner, in an audit.
     tag: Tag,
 }
 
-// SAFETY: the header is Send and Sync; what the stage holds is guarded by rules 2 and 6.
+// SAFETY: the header is Send and Sync; rules 2 and 6 guard the stage.
 unsafe impl Send for TaskRef {}
 // SAFETY: as above.
 unsafe impl Sync for TaskRef {}
 
 impl TaskRef {
-    /// A further reference to a task that somebody keeps alive at this moment.
+    /// Counts a further reference to a live task.
     ///
     /// # Safety
     /// Rule 1: the cell is alive.
@@ -611,13 +616,13 @@ impl TaskRef {
         TaskRef::owned(header, owner)
     }
 
-    /// A reference that this owner has.
+    /// A reference that this owner has counted.
     #[inline]
     fn owned(header: NonNull<Header>, owner: Owner) -> TaskRef {
         TaskRef { header, tag: Tag::new(owner) }
     }
 
-    /// Takes over a reference somebody had.
+    /// Takes over a counted reference.
     ///
     /// # Safety
     /// Rule 1: the reference was counted and is not used otherwise.
@@ -625,7 +630,7 @@ impl TaskRef {
         TaskRef::owned(header, owner)
     }
 
-    /// The same reference, which is another's now.
+    /// Passes the reference to another owner.
     #[inline]
     pub(crate) fn given_to(mut self, owner: Owner) -> TaskRef {
         self.books.shift(self.tag.owner(), owner);
@@ -638,7 +643,7 @@ impl TaskRef {
         self.header
     }
 
-    /// Polls the future, whose panics come out.
+    /// Polls the future. Its panics unwind to the caller.
     ///
     /// # Safety
     /// The caller set `POLLING` (rule 2), on the right thread (rule 6).
@@ -647,7 +652,7 @@ impl TaskRef {
         unsafe { (self.vtable.poll)(self.header, cx) }
     }
 
-    /// Drops the future or result, whose panics come out; the stage is empty then.
+    /// Drops the future or result. Its panics unwind to the caller; the stage is empty then too.
     ///
     /// # Safety
     /// As [`TaskRef::poll`], or the caller has claimed the result.
@@ -656,7 +661,7 @@ impl TaskRef {
         unsafe { (self.vtable.discard)(self.header) }
     }
 
-    /// Puts a verdict where the future or result was, which has been discarded.
+    /// Stores a verdict in the stage, which was discarded before.
     ///
     /// # Safety
     /// As [`TaskRef::poll`].
@@ -670,14 +675,14 @@ impl TaskRef {
         ManuallyDrop::new(self).header
     }
 
-    /// A waker of the task was used, and ends with this.
+    /// Wakes the task and drops the reference.
     #[inline]
     pub(crate) fn wake(self) {
-        // The reference goes last: it keeps the host (rule 13).
+        // The reference is dropped last: it keeps the host (rule 13).
         wake_task(&self);
     }
 
-    /// Forgets a reference that the count has no more.
+    /// Forgets a reference that is no longer counted.
     pub(crate) fn forget(self) {
         std::mem::forget(self);
     }

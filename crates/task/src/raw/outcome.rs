@@ -1,4 +1,4 @@
-//! How tasks end, as their authors see it.
+//! The outcome of a task.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,9 +10,9 @@ use asx_kernel::outcome::Severity;
 
 use crate::error::TimerError;
 
-/// A cancel was seen: why. It converts into your error type with `?`.
+/// The error of an operation that observed a cancel. It converts into your error type with `?`.
 ///
-/// If the cancel stems from a wait for a time that was refused, the
+/// If the cancel is due to a wait for a time that was refused, the
 /// [`source`](std::error::Error::source) is the [`TimerError`] that [`Cx::try_sleep`] returns for
 /// it.
 ///
@@ -68,7 +68,7 @@ impl fmt::Display for Cancelled {
 }
 
 impl std::error::Error for Cancelled {
-    /// The [`TimerError`] of the refused wait, if the cancel stems from one.
+    /// The [`TimerError`] of the refused wait, if the cancel is due to one.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.reason.refused.map(|status| TimerError::of_refused_wait(status) as _)
     }
@@ -76,18 +76,19 @@ impl std::error::Error for Cancelled {
 
 /// A panic that was caught at a task's boundary.
 ///
-/// It is `Sync`, although what `panic!` was given need not be: shared, it shows only its text.
+/// It is `Sync`, although its payload need not be: only the message is accessible through a shared
+/// reference.
 ///
-/// What `panic!` was given is a value of the user's: if its destructor panics, that is contained
-/// where this is dropped.
+/// The payload is a user value. If its destructor panics when the `Panic` is dropped, that panic is
+/// contained and counted.
 pub struct Panic {
-    /// In a box: results of tasks have room for one, and few need it.
+    /// In a box, because each result of a task has room for a panic.
     caught: Box<Caught>,
 }
 
 struct Caught {
     message: Cow<'static, str>,
-    /// There until it is taken. It need not be `Sync`; the mutex is, and nobody locks it.
+    /// `None` once it is taken. The mutex is never locked; it makes the payload `Sync`.
     payload: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -107,17 +108,17 @@ impl Panic {
         payload.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What was said, if it was text.
+    /// The message, if the payload is text; a fixed text otherwise.
     pub fn message(&self) -> &str {
         &self.caught.message
     }
 
-    /// What `panic!` was given.
+    /// Returns the payload, as it was passed to `panic!`.
     pub fn into_payload(mut self) -> Box<dyn Any + Send> {
         self.take().unwrap_or_else(|| Box::new(NO_MESSAGE))
     }
 
-    /// Goes on panicking, here.
+    /// Resumes the panic on this thread.
     pub fn resume(self) -> ! {
         std::panic::resume_unwind(self.into_payload())
     }
@@ -134,7 +135,7 @@ impl Drop for Panic {
 
 const NO_MESSAGE: &str = "a panic without a message";
 
-/// What a panic said, if it was text.
+/// The message of a panic, if its payload is text; a fixed text otherwise.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&'static str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or(NO_MESSAGE)
@@ -152,24 +153,26 @@ impl fmt::Display for Panic {
     }
 }
 
-/// Why a task has no value.
+/// The reason why a task has no value.
 #[derive(Debug)]
 pub enum TaskError<E> {
-    /// Its own error.
+    /// The body returned an error.
     Err(E),
-    /// It was asked to stop, saw it and stopped.
+    /// The task was cancelled: it observed the cancel, was ended by force, or was not admitted.
     Cancelled(Cancelled),
     /// It panicked.
     Panicked(Panic),
 }
 
-/// A value, or why there is none. An alias of `Result`, so that `?` works: where the caller's error
-/// is made of any error (`anyhow::Error`, `Box<dyn Error + Send + Sync>`), and of a [`TaskError`].
-/// Where it is that of the task there is [`Task::value`](crate::Task::value).
+/// The outcome of a task: its value, or the reason why there is none.
+///
+/// An alias of `Result`. `?` works in functions whose error converts from any error
+/// (`anyhow::Error`, `Box<dyn Error + Send + Sync>`) or from a [`TaskError`]. In functions with the
+/// error type of the task, use [`Task::value`](crate::Task::value).
 pub type Outcome<T, E> = Result<T, TaskError<E>>;
 
 impl<E> TaskError<E> {
-    /// How bad it is.
+    /// The severity of the outcome.
     pub fn severity(&self) -> Severity {
         match self {
             TaskError::Err(_) => Severity::Err,
@@ -195,5 +198,5 @@ impl<E: fmt::Display> fmt::Display for TaskError<E> {
     }
 }
 
-/// Also where the error of the task is none itself, as `anyhow::Error` and `Box<dyn Error>`.
+/// Also if `E` does not implement `Error`, as `anyhow::Error` and `Box<dyn Error>`.
 impl<E: fmt::Debug + fmt::Display> std::error::Error for TaskError<E> {}

@@ -20,23 +20,23 @@ use crate::raw::audit::Owner;
 use crate::raw::owner::OwnerReserve;
 use crate::raw::{Header, TaskRef};
 
-/// A poll of a task, on the stack of who polls it.
+/// A poll of a task, on the stack of the polling thread.
 pub(crate) struct PollContext {
     task: ManuallyDrop<TaskRef>,
     /// The innermost cancel scope around the caller: a pointer that only the chain of scopes
     /// follows.
     scope: Cell<*const ()>,
-    /// How many more operations the poll may do at once.
+    /// The number of operations that the poll may still complete.
     left: Cell<u32>,
-    /// Counted references to the task that nobody has yet, or any more (rule 10 of cells).
+    /// Counted references to the task that are in reserve (rule 10 of cells).
     reserve: Cell<u32>,
-    /// Whether the task has woken itself: a flag that becomes one entry afterwards.
+    /// Whether the task has woken itself; it then gets one entry after the poll.
     woken: Cell<bool>,
     /// Whether the task had been asked to stop before the poll and had not looked.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) is_asked: Cell<bool>,
-    /// The operation that noted last in this poll what it waits for, by its address; 0: none, or it
-    /// was dropped since.
+    /// The address of the operation that noted its wait last in this poll; 0 if there is none, or
+    /// if it was dropped since.
     waits: Cell<usize>,
     /// References to the region in which the poll last created or ended a task.
     pub(crate) owner_reserve: OwnerReserve,
@@ -52,7 +52,7 @@ loom::thread_local! {
     static CURRENT: Cell<*const PollContext> = Cell::new(ptr::null());
 }
 
-/// Puts back what was current, and gives back the references that are left.
+/// Restores the previous poll, and releases the references in reserve.
 struct Restore<'a>(*const PollContext, &'a PollContext);
 
 impl Drop for Restore<'_> {
@@ -64,7 +64,8 @@ impl Drop for Restore<'_> {
 }
 
 impl PollContext {
-    /// A poll that may do so many operations at once, with so many references in reserve.
+    /// Creates a poll that may complete `operations` operations, with `reserve` references to the
+    /// task in reserve.
     #[inline]
     pub(crate) fn new(task: ManuallyDrop<TaskRef>, operations: u32, reserve: u32) -> PollContext {
         task.books.enter(&task.word, Owner::Reserve, reserve);
@@ -93,19 +94,19 @@ impl PollContext {
         &self.task
     }
 
-    /// What is left of the reserve, for who ends the poll: the caller gives it back, once.
+    /// The rest of the reserve. The caller ends the poll and gives the references up, once.
     #[inline]
     pub(crate) fn left_in_reserve(&self) -> u32 {
         self.reserve.get()
     }
 
-    /// Whether the task has woken itself in this poll, for who ends it.
+    /// Whether the task has woken itself in this poll.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.get()
     }
 
-    /// Whether an operation noted in this poll what it waits for, and was not dropped since.
+    /// Whether an operation has noted a wait in this poll and was not dropped since.
     #[inline]
     pub(crate) fn has_wait(&self) -> bool {
         self.waits.get() != 0
@@ -118,39 +119,39 @@ impl PollContext {
         self.task.span.within(f)
     }
 
-    /// [`run`](PollContext::run) with any number of operations.
+    /// Like [`run`](PollContext::run), with an unlimited number of operations.
     pub(crate) fn run_freely<R>(&self, f: impl FnOnce() -> R) -> R {
         self.free();
         self.run(f)
     }
 
-    /// Allows any number of operations.
+    /// Allows an unlimited number of operations.
     pub(crate) fn free(&self) {
         self.left.set(u32::MAX);
     }
 }
 
-/// Runs `f` on the poll that this thread is at, if it is.
+/// Calls `f` with the current poll of this thread, if there is one.
 #[inline]
 pub(crate) fn with_poll<R>(f: impl FnOnce(&PollContext) -> R) -> Option<R> {
     #[cfg(not(loom))]
     let current = CURRENT.get();
-    // Loom ends what a thread holds after its locals.
+    // Loom drops the values of a thread after its thread-locals.
     #[cfg(loom)]
     let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: rules 1 and 2.
     unsafe { current.as_ref() }.map(f)
 }
 
-/// Takes one of the operations a poll may do at once; false if none is left. `u32::MAX` of them
-/// are never used up.
+/// Takes one operation from the current poll. Returns false if none is left. `u32::MAX` is no
+/// limit.
 #[inline]
 pub(crate) fn take_operation() -> bool {
-    let take = |turn: &PollContext| match turn.left.get() {
+    let take = |poll: &PollContext| match poll.left.get() {
         u32::MAX => true,
         0 => false,
         left => {
-            turn.left.set(left - 1);
+            poll.left.set(left - 1);
             true
         }
     };
@@ -160,42 +161,41 @@ pub(crate) fn take_operation() -> bool {
 /// Takes `count` operations from the current poll, or all that are left.
 #[inline]
 pub(crate) fn take_operations(count: u32) {
-    with_poll(|turn| {
-        let left = turn.left.get();
+    with_poll(|poll| {
+        let left = poll.left.get();
         if left != u32::MAX {
-            turn.left.set(left.saturating_sub(count));
+            poll.left.set(left.saturating_sub(count));
         }
     });
 }
 
-/// Gives back an operation that was taken for one which waits after all: only those that complete
-/// count.
+/// Returns an operation that was taken and has to wait: only operations that complete are charged.
 #[inline]
 pub(crate) fn return_operation() {
-    with_poll(|turn| {
-        let left = turn.left.get();
+    with_poll(|poll| {
+        let left = poll.left.get();
         if left != u32::MAX {
-            turn.left.set(left + 1);
+            poll.left.set(left + 1);
         }
     });
 }
 
-/// The operation at this address waits, and has noted for what.
+/// Notes that the operation at this address waits.
 #[inline]
 pub(crate) fn note_wait(operation: usize) {
     if !cfg!(target_family = "wasm") {
-        with_poll(|turn| turn.waits.set(operation));
+        with_poll(|poll| poll.waits.set(operation));
     }
 }
 
-/// The operation at this address waits no longer: if it was the last one to note that, nothing is
-/// known of what the poll waits for.
+/// Notes that the operation at this address no longer waits. If it was the last one to note a
+/// wait, the wait of the poll is unknown.
 #[inline]
 pub(crate) fn end_wait(operation: usize) {
     if !cfg!(target_family = "wasm") {
-        with_poll(|turn| {
-            if turn.waits.get() == operation {
-                turn.waits.set(0);
+        with_poll(|poll| {
+            if poll.waits.get() == operation {
+                poll.waits.set(0);
             }
         });
     }
@@ -204,51 +204,50 @@ pub(crate) fn end_wait(operation: usize) {
 /// Whether [`take_operation`] would find one.
 #[inline]
 pub(crate) fn has_operation() -> bool {
-    with_poll(|turn| turn.left.get() > 0).unwrap_or(true)
+    with_poll(|poll| poll.left.get() > 0).unwrap_or(true)
 }
 
-/// The poll of this thread may do any number of operations.
+/// Allows the current poll an unlimited number of operations.
 pub(crate) fn allow_any_number() {
     with_poll(PollContext::free);
 }
 
-/// Notes that this task was woken, if this thread is polling it: it is queued when the poll ends.
+/// Notes that this task was woken, if this thread is polling it. It is queued when the poll ends.
 #[inline]
 pub(crate) fn note_wake(task: NonNull<Header>) -> bool {
-    let note = |turn: &PollContext| {
-        let mine = turn.task.as_ptr() == task;
+    let note = |poll: &PollContext| {
+        let mine = poll.task.as_ptr() == task;
         if mine {
-            turn.woken.set(true);
+            poll.woken.set(true);
         }
         mine
     };
     with_poll(note).unwrap_or(false)
 }
 
-/// Takes a reference from the reserve of this task, if this thread is polling it and has one left:
-/// the caller then has it.
+/// Takes a reference from the reserve of this task for the caller, if this thread is polling it and
+/// has one left.
 #[inline]
 pub(crate) fn take_reference(task: NonNull<Header>) -> bool {
-    let take = |turn: &PollContext| {
-        let left = turn.reserve.get();
-        let mine = turn.task.as_ptr() == task && left > 0;
+    let take = |poll: &PollContext| {
+        let left = poll.reserve.get();
+        let mine = poll.task.as_ptr() == task && left > 0;
         if mine {
-            turn.reserve.set(left - 1);
+            poll.reserve.set(left - 1);
         }
         mine
     };
     with_poll(take).unwrap_or(false)
 }
 
-/// Puts a reference to this task into its reserve, if this thread is polling it: the caller no
-/// longer has it then.
+/// Puts the caller's reference to this task into the reserve, if this thread is polling it.
 #[inline]
 pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
-    let put = |turn: &PollContext| {
-        let left = turn.reserve.get();
-        let mine = turn.task.as_ptr() == task && left < u32::MAX;
+    let put = |poll: &PollContext| {
+        let left = poll.reserve.get();
+        let mine = poll.task.as_ptr() == task && left < u32::MAX;
         if mine {
-            turn.reserve.set(left + 1);
+            poll.reserve.set(left + 1);
         }
         mine
     };
@@ -261,7 +260,7 @@ pub(crate) fn return_reference(task: NonNull<Header>) -> bool {
 #[must_use = "the poll is to be returned to"]
 pub struct Left(*const PollContext);
 
-/// Leaves the poll of this thread, which then has none.
+/// Leaves the current poll: this thread then has none.
 #[cfg(feature = "lab")]
 pub fn leave_poll() -> Left {
     Left(CURRENT.with(|current| current.replace(ptr::null())))
@@ -270,8 +269,8 @@ pub fn leave_poll() -> Left {
 /// Returns to a poll that was left.
 ///
 /// # Safety
-/// The caller is on the stack on which that poll runs, within it, and no poll goes on that has
-/// begun on this thread since it was left, but for those that were left as well.
+/// The caller is inside that poll, on its stack. Every poll that began on this thread since it was
+/// left has ended or was left too.
 #[cfg(feature = "lab")]
 pub unsafe fn return_to_poll(left: Left) {
     CURRENT.with(|current| current.set(left.0));
@@ -280,14 +279,14 @@ pub unsafe fn return_to_poll(left: Left) {
 /// The task this thread is polling.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(&TaskRef) -> R) -> Option<R> {
-    with_poll(|turn| f(&turn.task))
+    with_poll(|poll| f(&poll.task))
 }
 
 /// Whether this thread is polling `task`, and no cancel scope is around the caller.
 #[inline]
 pub(crate) fn is_bare(task: &Header) -> bool {
     let bare =
-        |turn: &PollContext| ptr::eq(&raw const **turn.task, task) && turn.scope.get().is_null();
+        |poll: &PollContext| ptr::eq(&raw const **poll.task, task) && poll.scope.get().is_null();
     with_poll(bare).unwrap_or(false)
 }
 
@@ -309,14 +308,14 @@ pub(crate) fn replace_scope(scope: *const ()) -> Option<*const ()> {
 /// The thread is not polling that task.
 pub(crate) struct Elsewhere;
 
-/// Runs `f` as if this thread were polling `task`, which may do so many operations at once.
+/// Runs `f` as if this thread were polling `task`, with `operations` operations.
 #[cfg(all(test, not(loom)))]
 pub(crate) fn as_if_polled<R>(task: &TaskRef, operations: u32, f: impl FnOnce() -> R) -> R {
-    let turn = PollContext::new(ManuallyDrop::new(task.clone()), operations, 0);
-    let answer = turn.run(f);
-    if turn.is_woken() {
-        crate::raw::wake_task(&turn.task);
+    let poll = PollContext::new(ManuallyDrop::new(task.clone()), operations, 0);
+    let answer = poll.run(f);
+    if poll.is_woken() {
+        crate::raw::wake_task(&poll.task);
     }
-    drop(ManuallyDrop::into_inner(turn.task));
+    drop(ManuallyDrop::into_inner(poll.task));
     answer
 }

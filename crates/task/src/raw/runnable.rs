@@ -1,9 +1,8 @@
-//! Entries for the queues of hosts, and what becomes of one: the begin of a poll, and the end of
-//! the task. That is the one way through a task's life.
+//! Entries for the queues of hosts, the begin of a poll, and the end of a task.
 //!
-//! Begin and end are each one step of the word. Where the run is recorded, the step is signed: the
-//! record has the events of a task in the order of its steps, whoever makes them. A task that was
-//! asked to stop makes its steps under the lock of the cancel, which is on record with them.
+//! Begin and end are each one step of the state word. In a recorded run the step is signed, so that
+//! the journal has the events of a task in the order of its steps, on any thread. A task with a
+//! cancel request makes its steps under the lock of the cancel, and they are recorded under it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,12 +25,12 @@ use crate::raw::audit::Owner;
 
 /// An entry for a queue: a task that is to be polled. It owns a reference (rule 1).
 ///
-/// A task that is asked to stop while it is in some queue has a second entry, in the cancel lane.
-/// The entry taken first runs the task; the other then finds nothing to run, and is dropped.
-#[must_use = "the task it is for waits to be run"]
+/// A task that is cancelled while it is in a queue has a second entry, in the cancel lane. The
+/// entry that is taken first runs the task. The other one is dead by then, and is dropped.
+#[must_use = "its task is not polled until the entry runs"]
 pub struct Runnable(pub(super) TaskRef);
 
-/// Named by the id of its task.
+/// An entry is identified by the number of its task.
 impl Token for Runnable {
     fn word(&self) -> u64 {
         self.id()
@@ -48,7 +47,7 @@ impl Runnable {
         Runnable(entry)
     }
 
-    /// An entry that is looked at, and owns nothing.
+    /// Creates an entry that owns no reference, for a host to look at.
     ///
     /// # Safety
     /// Rule 1: the cell is alive as long as this.
@@ -71,26 +70,26 @@ impl Runnable {
         self.0.clone()
     }
 
-    /// The task, for the one who polls it: the reference is the poll's now, and goes with the step
-    /// of the word that ends it.
+    /// Returns the task for its poll, which owns the reference from now on. The step that ends the
+    /// poll gives it up.
     pub(crate) fn into_task(self) -> ManuallyDrop<TaskRef> {
         ManuallyDrop::new(self.0.given_to(Owner::Poll))
     }
 
-    /// The worker the task is pinned to: only there may it be run.
+    /// The only worker that may run the task, if it is pinned.
     #[inline]
     pub fn pin(&self) -> Option<u16> {
         Some(self.header().pin).filter(|pin| *pin < BLOCKING)
     }
 
-    /// Whether the task is in the ready lane at the usual priority: most are.
+    /// Whether the task is in the ready lane at the default priority.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub fn is_plain(&self) -> bool {
         self.place() == Place::ready(Priority::DEFAULT)
     }
 
-    /// Where the task belongs in the lanes.
+    /// The place of the task in the lanes.
     #[inline]
     pub fn place(&self) -> Place {
         let header = self.header();
@@ -121,8 +120,8 @@ impl Runnable {
         self.header().attrs.as_ref()?.name.clone()
     }
 
-    /// The name of its region among the [objects](crate::footprint) of the program, if it is one of
-    /// the region's finalizers.
+    /// The name of its region among the [objects](crate::footprint) of the program, if the task is
+    /// a finalizer of that region.
     #[cfg(feature = "lab")]
     #[inline]
     pub fn finalizes(&self) -> Option<u64> {
@@ -130,13 +129,13 @@ impl Runnable {
         header.is_finalizer().then(|| header.owner.object().name())
     }
 
-    /// The entry as a pointer, for a queue of pointers.
+    /// Converts the entry to a pointer, for a queue of pointers.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {
         self.0.into_raw().cast()
     }
 
-    /// The entry of a pointer.
+    /// Converts a pointer back to an entry.
     ///
     /// # Safety
     /// The pointer came from [`Runnable::into_raw`] and is used once.
@@ -177,51 +176,51 @@ fn wake_from_outside(task: &TaskRef) {
     }
 }
 
-/// How an entry came to be taken from its queue.
+/// How an entry was taken from its queue.
 #[derive(Clone, Copy, Debug)]
 pub struct RunContext {
-    /// It waited in another lane than that of cancels: one whose task was asked to stop meanwhile
-    /// is not the one that counts.
+    /// The entry waited in another lane than the cancel lane. It is dead if its task has been
+    /// cancelled since.
     pub(crate) plain: bool,
-    /// What the record says of it.
+    /// The dispatch to record.
     pub(crate) dispatch: Option<Dispatch>,
 }
 
 impl RunContext {
-    /// Nobody has chosen it from a lane: a job on its own thread, or a strategy's choice across all
-    /// lanes. The entry counts wherever it waited.
+    /// It was not chosen from a lane: a job on a separate thread, or a strategy's choice across all
+    /// lanes. The entry is live in any lane.
     pub const UNCHOSEN: RunContext = RunContext { plain: false, dispatch: None };
 
-    /// It was taken from this lane.
+    /// The entry was taken from this lane.
     #[inline]
     pub fn from_lane(lane: Lane) -> RunContext {
         RunContext { plain: lane != Lane::Cancel, dispatch: None }
     }
 
-    /// The record, if there is one, says this of how it came about.
+    /// Adds the dispatch to record, if there is one.
     #[inline]
     pub fn recorded(self, dispatch: Option<Dispatch>) -> RunContext {
         RunContext { dispatch, ..self }
     }
 }
 
-/// An entry whose poll has begun: the task is this thread's until [`run`](Begun::run). For hosts
-/// that count what really runs.
-#[must_use = "the task is being polled, as far as all others know"]
+/// An entry whose poll has begun: no other thread polls the task before [`run`](Begun::run). For
+/// hosts that count polls.
+#[must_use = "the task counts as being polled until `run`"]
 pub struct Begun {
     pub(crate) entry: Runnable,
-    /// As it was when the poll began.
+    /// The word before the poll.
     pub(crate) word: Snapshot,
-    /// It stays on the thread that has begun it.
+    /// It stays on the thread that began it.
     _here: PhantomData<*const ()>,
 }
 
 impl Runnable {
-    /// Begins a poll. `None`: the entry was dead and is gone: another entry of the task counts, or
-    /// the task has ended.
+    /// Begins a poll. Returns `None` if the entry is dead: the task has a newer entry, or has
+    /// ended.
     ///
-    /// A cancel of a queued task leaves such an entry behind. It is no dispatch: a host does not
-    /// count it.
+    /// A cancel of a queued task leaves a dead entry behind. A host does not count it as a
+    /// dispatch.
     ///
     /// # Safety
     /// The calling thread is the worker the task is [pinned](Runnable::pin) to, if it is: such a
@@ -232,8 +231,8 @@ impl Runnable {
         Some(Begun { entry: self, word, _here: PhantomData })
     }
 
-    /// Whether the entry can still be run: it is not dead, as [`begin`](Runnable::begin) would
-    /// find. Another thread may change that at any time.
+    /// Whether [`begin`](Runnable::begin) would begin a poll. Another thread may change that at any
+    /// time.
     #[inline]
     pub fn is_live(&self, plain: bool) -> bool {
         let word = self.header().word.load();
@@ -242,8 +241,8 @@ impl Runnable {
             && !(plain && word.state().in_cancel_lane())
     }
 
-    /// Whether the entry was put at this place of the cancel lane and a later request has given the
-    /// task another there: then that one counts, or is about to be made.
+    /// Whether the entry is at this place of the cancel lane and a later request has moved the task
+    /// to another place there. That request makes another entry.
     #[inline]
     pub fn is_outdated(&self, place: Place) -> bool {
         place.lane() == Lane::Cancel && self.place() != place
@@ -256,20 +255,20 @@ impl fmt::Debug for Begun {
     }
 }
 
-/// How a task ends.
+/// The end of a task.
 #[derive(Clone, Copy)]
 pub(crate) struct End {
     pub(crate) severity: Severity,
-    /// Not by itself.
+    /// It is ended by force.
     pub(crate) forced: bool,
     pub(crate) how: Complete,
 }
 
 impl Header {
-    /// A poll begins: the word as it was, if the task is the caller's to poll.
+    /// Begins a poll. Returns the word before, if the caller is to poll the task.
     #[inline(always)]
     pub(crate) fn begin(&self, context: RunContext) -> Option<Snapshot> {
-        // What is bounded may have no poll left: it is not running yet.
+        // A task with limits may have no poll left, so it does not start yet.
         let how = Begin { starts: self.attrs.is_none(), plain: context.plain, reserve: RESERVE };
         match context.dispatch {
             Some(dispatch) => {
@@ -292,7 +291,7 @@ impl Header {
         })
     }
 
-    /// The poll that has begun goes on: the step that [`begin`](Header::begin) has not made.
+    /// Makes the step to Running that [`begin`](Header::begin) leaves out for a task with limits.
     #[cold]
     pub(crate) fn start(&self) {
         self.with_cancel_on_record(|_, _| {
@@ -302,8 +301,8 @@ impl Header {
         });
     }
 
-    /// Nothing is left to run, and the result is in the cell. Also the stamp under which it is
-    /// recorded, if it is.
+    /// Completes the task, whose result is in the cell. Also returns the stamp of the recorded end,
+    /// or 0.
     #[inline]
     pub(crate) fn complete(&self, end: End) -> (Ended, u64) {
         if !self.owner.recording() {

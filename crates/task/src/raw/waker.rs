@@ -16,20 +16,20 @@ pub fn is_task_waker(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &VTABLE)
 }
 
-/// The task whose waker it is, if it is one.
+/// Returns the task of a waker, if it is a task's waker.
 #[inline]
 pub(crate) fn task_of(waker: &Waker) -> Option<NonNull<Header>> {
     // SAFETY: it is a task's.
     is_task_waker(waker).then(|| unsafe { header(waker.data()) })
 }
 
-/// The number of the task whose waker it is, if it is one.
+/// Returns the number of the task, if it is a task's waker.
 #[cfg(any(feature = "lab", not(target_family = "wasm")))]
 pub(crate) fn task_number(waker: &Waker) -> Option<u64> {
     with_task(waker, Header::id)
 }
 
-/// Looks at the task whose own waker this is.
+/// Calls `look` with the task, if it is a task's waker.
 pub(crate) fn with_task<R>(waker: &Waker, look: impl FnOnce(&Header) -> R) -> Option<R> {
     // SAFETY: rule 1: the waker keeps the cell alive.
     task_of(waker).map(|task| look(unsafe { task.as_ref() }))
@@ -46,7 +46,7 @@ unsafe fn header(data: *const ()) -> NonNull<Header> {
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
-    // SAFETY: rule 1: the waker that is cloned keeps the cell alive.
+    // SAFETY: rule 1: the cloned waker keeps the cell alive.
     let task = unsafe { TaskRef::borrowed(header(data), Owner::Waker) };
     task.wakers.more();
     RawWaker::new(task.into_raw().as_ptr().cast_const().cast(), &VTABLE)
@@ -75,7 +75,7 @@ impl TaskRef {
     /// A waker for as long as the task is borrowed; it owns no reference.
     pub(crate) fn lend_waker(&self) -> ManuallyDrop<Waker> {
         let data = self.as_ptr().as_ptr().cast_const().cast();
-        // SAFETY: as above; never dropped, and whoever clones it gets a counted one.
+        // SAFETY: as above; it is never dropped, and each clone counts a reference.
         ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) })
     }
 }

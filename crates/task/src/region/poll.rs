@@ -1,7 +1,7 @@
 //! The one place where tasks are polled and completed.
 //!
-//! Pages are built small, and then next to nothing is inlined: for WebAssembly, what every wake and
-//! poll goes through is told to be, and what few go through is told not to be.
+//! Builds for WebAssembly are optimised for size and inline little. So the functions of every wake
+//! and poll are marked to be inlined there, and rare ones not to be.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -27,10 +27,10 @@ use crate::raw::{
 use crate::region::Region;
 
 impl Runnable {
-    /// Polls the task once, if this entry is the one that counts and the task may be polled:
-    /// whether it did.
+    /// Polls the task once, if the entry is live and the task may be polled. Returns whether it
+    /// did.
     ///
-    /// The record does not say how it came about: jobs are not chosen.
+    /// The journal has no dispatch for it: jobs are not chosen from a queue.
     ///
     /// # Panics
     /// If the task is [pinned](Runnable::pin) and the calling thread is not that worker.
@@ -38,17 +38,17 @@ impl Runnable {
         let core = &self.header().core();
         let here = self.pin().is_none_or(|pin| core.here() == Some(pin));
         assert!(here, "a pinned task is polled by the worker it is pinned to");
-        // SAFETY: looked at above.
+        // SAFETY: checked above.
         unsafe { self.begin(RunContext::UNCHOSEN) }.is_some_and(Begun::run)
     }
 }
 
 impl Begun {
-    /// Polls the task: whether it did, since one that may not be polled any more ends instead, or
-    /// goes to the cancel lane.
+    /// Polls the task. Returns false if it may not be polled: it is ended, or moved to the cancel
+    /// lane, instead.
     #[cfg_attr(any(target_arch = "wasm32", feature = "lab"), inline(always))]
     pub fn run(self) -> bool {
-        // From here on its reference is the poll's.
+        // From here on the reference of the entry belongs to the poll.
         let task = self.entry.into_task();
         let operations = task.core().operations;
         let turn = PollContext::new(task, operations, RESERVE);
@@ -61,8 +61,8 @@ impl Begun {
 }
 
 impl PollContext {
-    /// Whether a task may be polled now that may not be as often as it likes. If not, it is put
-    /// where it belongs, or ends.
+    /// Whether a task with bounded polls may be polled now. If not, it is moved to the cancel lane
+    /// or ended.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     fn is_allowed(&self, begun: Snapshot) -> bool {
         match may_poll(self.task(), begun) {
@@ -78,7 +78,7 @@ impl PollContext {
                 }
                 return true;
             }
-            // The poll's reference goes in there, and the core might with it.
+            // The call drops the poll's reference, which may be the last one that keeps the core.
             May::Later => {
                 let core = self.task().region().core.clone();
                 core.host.on_behalf(&mut || settle(self));
@@ -97,7 +97,8 @@ impl PollContext {
         let waker = task.lend_waker();
         let mut cx = Context::from_waker(&waker);
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `begin` set `POLLING`; whoever runs an entry promised to keep to the pin.
+            // SAFETY: `begin` set `POLLING`; its caller is on the worker that the task is pinned
+            // to.
             self.run(|| unsafe { task.poll(&mut cx) })
         }));
         match polled {
@@ -106,7 +107,7 @@ impl PollContext {
         }
     }
 
-    /// The poll was the last one.
+    /// Ends the task after its last poll.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn ended(&self, polled: std::thread::Result<Poll<Severity>>) {
@@ -123,7 +124,7 @@ impl PollContext {
             Ok(Poll::Ready(severity)) => finish(self, severity, None),
             Err(payload) => {
                 task.body_ended(Severity::Panicked);
-                // What its destructors ask their context for is still there.
+                // Destructors may still use their context.
                 let second = self.run_freely(|| discard(task));
                 let panic = second.unwrap_or(Panic::new(payload));
                 finish(self, Severity::Panicked, Some(Verdict::Panicked(panic)));
@@ -132,7 +133,7 @@ impl PollContext {
     }
 }
 
-/// The poll is over and the task is not.
+/// Ends a poll of a task that has not ended.
 #[cfg_attr(target_arch = "wasm32", inline(always))]
 #[cfg_attr(not(target_arch = "wasm32"), inline)]
 fn settle(turn: &PollContext) {
@@ -151,34 +152,34 @@ fn settle(turn: &PollContext) {
         task.word.end_woken_poll(reserve);
     }
     if woken || task.word.end_poll(reserve) == PollEnd::Requeue {
-        // SAFETY: it was scheduled during the poll, whose reference is the entry's now.
+        // SAFETY: it was scheduled during the poll, whose reference passes to the entry.
         task.core().host.schedule_again(unsafe { Runnable::new(task.as_ptr()) });
     }
 }
 
-/// A task that was asked to stop before its poll may not have looked in there.
+/// Counts a poll that began after the cancel of its task and has not observed it.
 #[cfg(not(target_family = "wasm"))]
 #[cold]
 fn unheeded(task: &TaskRef) {
     #[cfg(not(loom))]
     task.core().watched_poll_ended(task);
     let word = task.word.load();
-    // Cleanup that has begun does not look.
+    // Cleanup that has begun does not observe cancels.
     if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
         task.core().unheeded(task);
     }
 }
 
-/// Whether a poll goes on that has begun.
+/// Whether a poll that has begun continues.
 enum May {
     Go,
-    /// The task was asked to stop instead, and waits in the cancel lane for its turn.
+    /// The task was cancelled instead, and waits in the cancel lane.
     Later,
-    /// It ends by force instead.
+    /// The task is ended by force instead.
     Never,
 }
 
-/// Whether a task may be polled as often as it likes.
+/// Whether the polls of a task are unbounded.
 #[inline]
 fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
     // Shortcut: `region::poll::is_plain`: a poll of a task without budget and cancel is not
@@ -191,7 +192,7 @@ fn is_plain(task: &TaskRef, begun: Snapshot) -> bool {
     task.attrs.is_none() && begun.goes_on()
 }
 
-/// Takes a poll from what the task is allowed.
+/// Takes one poll from the allowance of the task.
 fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     let state = begun.state();
     if begun.is_forced() {
@@ -204,7 +205,7 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
         return if task.consume_natural() { May::Go } else { May::Never };
     }
     if task.limits().is_some() {
-        // Tasks with a clone of the context see how many polls are left.
+        // Other tasks with a clone of the context can read the number of polls left.
         footprint::observes();
     }
     match task.limits().map_or(limits::Poll::Taken, |limits| limits.begin_poll()) {
@@ -229,16 +230,16 @@ fn may_poll(task: &TaskRef, begun: Snapshot) -> May {
     May::Go
 }
 
-/// A task that was never taken in ends cancelled. The reference that was the region's goes.
+/// Ends a task that was not admitted as cancelled, and drops the reference of its region's list.
 pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     let seized = entry.header().word.seize();
-    debug_assert!(seized.is_some(), "nobody else knows the entry");
-    // SAFETY: rule 1 of cells: the region's, which never had it.
+    debug_assert!(seized.is_some(), "the entry is not shared");
+    // SAFETY: rule 1 of cells: the reference of the list, which the task did not join.
     let task = unsafe { TaskRef::from_raw(entry.as_ptr(), Owner::List) };
     task.books.enter(&task.word, Owner::Poll, 1);
     let verdict = match discard(&task) {
         None => Verdict::Cancelled(why),
-        // Its handle tells, if there is one that is asked.
+        // The handle returns it, if it is awaited.
         Some(panic) => {
             task.core().refused_panicked();
             Verdict::Panicked(panic)
@@ -251,14 +252,14 @@ pub(crate) fn refuse(entry: Runnable, why: Cancelled) {
     task.word.complete(Complete { kept: false, reserve: 0 }, unsigned);
 }
 
-/// A task that has its result before anybody polled it ends with that. Whoever was faster, because
-/// it was asked to stop meanwhile, has done so.
+/// Ends a task that has a result before its first poll, unless a concurrent cancel has ended it.
 pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     if entry.header().word.seize().is_some() {
         let own = entry.header().own_lane();
         let now = entry.header().lane();
         if now != own {
-            // A cancel has made another entry, and counted this one as dead, which is in no queue.
+            // A cancel has made another entry, and counted this one as dead although it is in no
+            // queue.
             entry.header().core().host.dead_entries(own, -1);
             entry.header().core().host.dead_entries(now, 1);
         }
@@ -268,21 +269,21 @@ pub(crate) fn end_unborn(entry: Runnable, severity: Severity) {
     }
 }
 
-/// Drops the future or result of a task that is being polled: the panic of its destructor.
+/// Drops the future or result of a task that is being polled. Returns the panic of the destructor.
 fn discard(task: &TaskRef) -> Option<Panic> {
-    // SAFETY: only called by the poller.
+    // SAFETY: the caller is polling the task.
     let drop = catch_unwind(AssertUnwindSafe(|| unsafe { task.discard() }));
     drop.err().map(Panic::new)
 }
 
-/// Patience is over with a task that the caller has seized.
+/// Ends a task by force that the caller has seized.
 pub(crate) fn force(task: &TaskRef) {
     // SAFETY: rule 1 of cells: `seize` has counted the poll's.
     let poll = unsafe { seized(task.as_ptr()) };
     end_by_force(&PollContext::new(poll, 0, 0));
 }
 
-/// The task for who ends it.
+/// The reference for the poll that ends a seized task.
 ///
 /// # Safety
 /// Rule 1 of cells: `seize` has counted the poll's reference.
@@ -293,7 +294,7 @@ unsafe fn seized(task: NonNull<Header>) -> ManuallyDrop<TaskRef> {
     ManuallyDrop::new(task)
 }
 
-/// The allowance for cleanup is used up, or patience is over: the task ends now, cancelled.
+/// Ends a task as cancelled: its allowance for cleanup or its grace period is over.
 fn end_by_force(turn: &PollContext) {
     let task = turn.task();
     let polls = match task.limits() {
@@ -301,7 +302,7 @@ fn end_by_force(turn: &PollContext) {
         _ => task.cleanup_used(),
     };
     task.core().note_forced(task);
-    // A job that ends like this never began.
+    // A blocking job that ends by force never began.
     let outer = OVERRUN.replace(Some(polls).filter(|_| !task.is_blocking()));
     let panic = turn.run_freely(|| dropping_by_force(|| discard(task)));
     note_overrun(task);
@@ -313,17 +314,17 @@ fn end_by_force(turn: &PollContext) {
         ),
         Some(panic) => (Severity::Panicked, Verdict::Panicked(panic)),
     };
-    // SAFETY: only called by the poller, after a discard.
+    // SAFETY: the caller is polling the task, and has discarded the result.
     unsafe { task.finish(verdict) };
     end(turn, severity, true);
 }
 
 thread_local! {
-    /// A task is being ended by force after so many polls, and that is not on record yet.
+    /// The polls of a task that is being ended by force, until the overrun is recorded.
     static OVERRUN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Records that a task is ended by force, if it is and nobody has.
+/// Records that a task is ended by force, unless that was recorded.
 pub(crate) fn note_overrun(task: &TaskRef) {
     if let Some(polls) = OVERRUN.take() {
         let is_counted = task.region().is_reported(task.id());
@@ -331,14 +332,15 @@ pub(crate) fn note_overrun(task: &TaskRef) {
     }
 }
 
-/// The body is over. A panic stays one; else a task that has seen its cancel ends cancelled.
+/// Ends a task whose body has ended. A task that has observed its cancel ends cancelled, unless it
+/// has panicked.
 #[cold]
 fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
     if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
         severity = Severity::Cancelled;
-        // Without a handle nobody will ask.
+        // Without a handle the reason is not read.
         let reason = word.has_handle().then(|| task.region().reason_of(task));
         verdict = match discard(task) {
             None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
@@ -349,13 +351,13 @@ fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdic
         if let Verdict::Panicked(_) = &verdict {
             severity = Severity::Panicked;
         }
-        // SAFETY: only called by the poller, after a discard.
+        // SAFETY: the caller is polling the task, and has discarded the result.
         unsafe { task.finish(verdict) };
     }
     end(turn, severity, false);
 }
 
-/// Completes the task, whose result is in its cell, and lets its region go on.
+/// Completes the task, whose result is in its cell, and counts it out of its region.
 fn end(turn: &PollContext, severity: Severity, forced: bool) {
     let task = turn.task();
     task.span.end(severity);
@@ -365,7 +367,8 @@ fn end(turn: &PollContext, severity: Severity, forced: bool) {
     task.books.end_poll(&task.word, turn.left_in_reserve());
     let how = Complete { kept, reserve: turn.left_in_reserve() };
     let (ended, stamp) = task.complete(End { severity, forced, how });
-    // After that, so that a spawner that sets the alarm meanwhile sees the end, or is seen.
+    // After the completion: a concurrent spawner that sets the alarm either sees the end, or its
+    // alarm is seen here.
     if let Some(limits) = task.limits() {
         task.core().forget_deadline(limits);
     }
@@ -384,6 +387,6 @@ fn end(turn: &PollContext, severity: Severity, forced: bool) {
     if kept && !finalizer {
         task.region().fail(Kind::FailFast, task.id());
     }
-    // SAFETY: rule 1 of cells: the region's reference, which goes with the task's end.
+    // SAFETY: rule 1 of cells: the reference of the region's list, which ends with the task.
     unsafe { Region::task_done(task.as_ptr(), severity, stamp) };
 }

@@ -1,6 +1,6 @@
-//! Whether the task, or the part of it that is being polled here, is to stop.
+//! The check for cancels of the task, or of the part of it that is being polled.
 //!
-//! A request to the task is in its word. What reaches only a part of it is in the chain of nodes
+//! A request to the task is in its state word. A cancel of a part of it is in the chain of nodes
 //! around the caller ([`node`]): the body of a scope, a branch of `timeout`, `race` and the
 //! like. The chain is walked once, from the inside out; a shield ends the walk.
 
@@ -19,22 +19,22 @@ pub(crate) struct CancelView<'a> {
     task: &'a TaskRef,
 }
 
-/// What a check does beside looking.
+/// The side effects of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Check {
-    /// A cancel that is found counts as seen: the task, or the part of it, ends cancelled.
+    /// A cancel that is found counts as observed: the task, or the part of it, ends cancelled.
     observe: bool,
-    /// The clock is looked at where a part of the task is bounded by time. The timer would tell as
-    /// well, but not during a poll that takes long.
+    /// The clock is read if a part of the task has a deadline. Its timer does not fire during a
+    /// long poll.
     in_time: bool,
 }
 
 impl Check {
-    /// Nobody need hear of it.
+    /// Without side effects.
     pub(crate) const UNSEEN: Check = Check { observe: false, in_time: false };
-    /// What is found counts as seen.
+    /// A cancel counts as observed.
     pub(crate) const SEEN: Check = Check { observe: true, in_time: false };
-    /// The same, with a look at the clock: what an operation does.
+    /// A cancel counts as observed, and deadlines are checked: the check of an operation.
     pub(crate) const IN_TIME: Check = Check { observe: true, in_time: true };
 }
 
@@ -44,7 +44,7 @@ impl<'a> CancelView<'a> {
         CancelView { task }
     }
 
-    /// The cancel that the caller is to heed, if there is one.
+    /// The cancel that reaches the caller, if there is one.
     #[inline]
     pub(crate) fn check(self, how: Check) -> Option<Cancelled> {
         if self.is_bare() { None } else { self.check_chain(how) }
@@ -90,7 +90,7 @@ impl<'a> CancelView<'a> {
         Some(Cancelled::from(task.region().reason_of(task)))
     }
 
-    /// Whether a check would find nothing, and no deadline of the task's own has a say.
+    /// Whether a check finds nothing, and the task has no deadline.
     #[inline]
     pub(crate) fn is_quiet(self) -> bool {
         self.is_bare() || self.is_chain_quiet()
@@ -102,8 +102,8 @@ impl<'a> CancelView<'a> {
         matches!(asked, Ok(None)) && self.is_task_quiet()
     }
 
-    /// Whether it is quiet and no part of the task is around the caller. So are most, and this
-    /// takes no calls.
+    /// Whether it is quiet and no part of the task is around the caller: the usual case, without
+    /// calls.
     #[inline]
     fn is_bare(self) -> bool {
         // Shortcut: `CancelView::is_bare`: an operation proceeds without walking the scope chain if
@@ -120,7 +120,7 @@ impl<'a> CancelView<'a> {
         self.task.attrs.is_none() && !self.task.word.load().state().in_cancel_lane()
     }
 
-    /// Whether the task's deadline has passed; it is asked to stop then.
+    /// Whether the task's deadline has passed; it is cancelled then.
     #[inline]
     fn misses_deadline(self) -> bool {
         let Some(limits) = self.task.limits() else { return false };

@@ -34,7 +34,7 @@ use crate::wait_notes::Frame;
 pub(crate) struct Node {
     outer: Cell<*const Node>,
     pub(crate) kind: Kind,
-    /// Where it was made.
+    /// The location where it was created.
     #[cfg(feature = "lab")]
     at: &'static std::panic::Location<'static>,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Node {
 unsafe impl Send for Node {}
 
 pub(crate) enum Kind {
-    /// Nothing outside is seen inside, unless it is open; see `shield`.
+    /// Hides the cancels outside from the inside, unless it is open; see `shield`.
     Shield(Cell<bool>),
     /// The body of a scope.
     Scope(Arc<Region>),
-    /// A branch that the same task may cancel.
+    /// A part that the same task may cancel.
     Branch(Branch),
-    /// A value that is seen inside.
+    /// A value that is visible inside.
     Local(Given),
 }
 
@@ -59,10 +59,9 @@ pub(crate) enum Kind {
 pub(crate) struct Branch {
     cancel: RefCell<Option<Cancelled>>,
     seen: Cell<bool>,
-    /// Whether something inside has looked for a cancel since, and was answered, if only that it is
-    /// shielded.
+    /// Whether an operation inside has checked for a cancel since, even if a shield has hidden it.
     looked: Cell<bool>,
-    /// When it is cancelled, and what for.
+    /// The deadline and the kind of the cancel at that time.
     deadline: Option<(Time, cancel::Kind)>,
 }
 
@@ -71,7 +70,7 @@ impl Branch {
         Branch { deadline: Some((deadline, kind)), ..Branch::default() }
     }
 
-    /// Whether it is bounded by time.
+    /// Whether it has a deadline.
     #[cfg(feature = "lab")]
     pub(crate) fn has_deadline(&self) -> bool {
         self.deadline.is_some()
@@ -96,20 +95,20 @@ impl Branch {
         self.cancel.borrow().clone().filter(|_| polled != Some(true))
     }
 
-    /// Whether nothing inside has looked since it was cancelled.
+    /// Whether no operation inside has checked for a cancel since it was cancelled.
     pub(crate) fn is_unheeded(&self) -> bool {
         self.is_cancelled() && !self.looked.get()
     }
 
-    /// The cancel, if something inside has seen it.
+    /// The cancel, if an operation inside has observed it.
     pub(crate) fn seen(&self) -> Option<Cancelled> {
         self.cancel.borrow().clone().filter(|_| self.seen.get())
     }
 }
 
-/// What a node says to a cancel check inside it.
+/// The answer of a node to a cancel check inside it.
 pub(crate) enum Verdict {
-    /// Nothing further out counts.
+    /// The nodes further out are hidden.
     Shielded,
     Cancelled(Cancelled),
 }
@@ -125,7 +124,7 @@ impl Node {
         }
     }
 
-    /// Where it was made.
+    /// The location where it was created.
     #[cfg(feature = "lab")]
     pub(crate) fn at(&self) -> &'static std::panic::Location<'static> {
         self.at
@@ -139,7 +138,7 @@ impl Node {
         self.outer.get()
     }
 
-    /// Looks whether to stop. `observe`: it counts as seen.
+    /// Checks for a cancel. `observe`: it counts as observed.
     pub(crate) fn check(&self, observe: bool) -> Option<Verdict> {
         let cancelled = match &self.kind {
             Kind::Shield(open) if !open.get() => return Some(Verdict::Shielded),
@@ -154,7 +153,7 @@ impl Node {
         cancelled.map(Verdict::Cancelled)
     }
 
-    /// Something inside has looked, and was answered by this node or by one further in.
+    /// Notes that an operation inside has checked, and was answered by this node or one further in.
     pub(crate) fn note_look(&self) {
         if let Kind::Branch(branch) = &self.kind
             && branch.is_cancelled()
@@ -163,7 +162,7 @@ impl Node {
         }
     }
 
-    /// Whether it has nothing to say to a [`check`](Node::check).
+    /// Whether a [`check`](Node::check) finds nothing.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         match &self.kind {
@@ -182,8 +181,8 @@ impl Node {
         }
     }
 
-    /// Cancels a branch whose deadline has passed: who looks need not wait for the timer, which a
-    /// poll that takes long keeps from being noticed. The clock is asked only if there is one.
+    /// Cancels a branch whose deadline has passed: a check need not wait for the timer, which does
+    /// not fire during a long poll. The clock is read only if there is a deadline.
     pub(crate) fn expire(&self, region: &Region) {
         let Kind::Branch(branch) = &self.kind else { return };
         let Some((deadline, kind)) = branch.deadline.filter(|_| !branch.is_cancelled()) else {
@@ -273,7 +272,7 @@ impl<F> Inside<F> {
         Inside { node: Node::new(kind), future }
     }
 
-    /// The branch, if that is what the node is.
+    /// The branch, if the node is one.
     pub(crate) fn branch(&self) -> Option<&Branch> {
         match &self.node.kind {
             Kind::Branch(branch) => Some(branch),
