@@ -134,7 +134,7 @@ impl<F: Family> StreamSocket<F> {
     /// copied.
     ///
     /// Waits until at least one byte is available. Returns 0 if the peer has ended its direction,
-    /// or if `buffer` is empty.
+    /// after a [`shutdown`](StreamSocket::shutdown) of reading, or if `buffer` is empty.
     ///
     /// # Errors
     /// As [`read`](StreamSocket::read).

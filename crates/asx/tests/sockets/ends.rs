@@ -225,6 +225,7 @@ async fn end_twice(cx: &Cx) -> io::Result<()> {
 async fn shut_read(cx: &Cx) -> io::Result<()> {
     let (mut client, mut server) = tcp(cx).await?;
     client.shutdown(Shutdown::Read)?;
+    assert_eq!(client.peek(cx, &mut [0; 4]).await?, 0);
     assert_eq!(client.read(cx, &mut [0; 4]).await?, 0);
     // The other direction is open.
     client.write_all(cx, b"open").await?;
@@ -237,6 +238,7 @@ async fn shut_read(cx: &Cx) -> io::Result<()> {
 async fn shut_both(cx: &Cx) -> io::Result<()> {
     let (mut client, mut server) = tcp(cx).await?;
     client.shutdown(Shutdown::Both)?;
+    assert_eq!(client.peek(cx, &mut [0; 4]).await?, 0);
     assert_eq!(client.read(cx, &mut [0; 4]).await?, 0);
     assert_eq!(failed(client.write(cx, b"more").await), ErrorKind::BrokenPipe);
     assert_eq!(server.read(cx, &mut [0; 4]).await?, 0);

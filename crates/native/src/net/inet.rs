@@ -26,7 +26,7 @@ fn borrow(io: &impl std::os::windows::io::AsSocket) -> BorrowedHandle<'_> {
 /// using the first ones.
 const MOST_BUFFERS: usize = 1024;
 
-/// A read after the own side was shut down for reading. Windows fails, Unix reports the end.
+/// A read or peek after the own side was shut down for reading. Windows fails, Unix reports the end.
 fn after_shutdown_read(read: io::Result<usize>) -> io::Result<usize> {
     match read {
         Err(error) if is_shut_down(&error) => Ok(0),
@@ -94,7 +94,7 @@ impl Kind for TcpStream {
     }
 
     fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        TcpStream::peek(self, buffer)
+        after_shutdown_read(TcpStream::peek(self, buffer))
     }
 
     fn write(&self, buffer: &[u8]) -> io::Result<usize> {

@@ -178,6 +178,17 @@ fn peek_does_not_consume_bytes() {
 }
 
 #[test]
+fn peek_and_read_return_0_after_shutdown_of_reading() {
+    on_each(async |cx| {
+        let (_client, mut server) = pair(&cx).await?;
+        server.shutdown(Shutdown::Read)?;
+        assert_eq!(server.peek(&cx, &mut [0; 4]).await?, 0);
+        assert_eq!(server.read(&cx, &mut [0; 4]).await?, 0);
+        Ok(())
+    });
+}
+
+#[test]
 fn writer_waits_until_its_peer_reads() {
     on_each(async |cx| {
         let (mut client, mut server) = pair(&cx).await?;
