@@ -1,4 +1,4 @@
-//! A room in which everybody hears everybody, until it closes.
+//! A chat room. Every guest receives every line, until the room closes.
 //!
 //! `cargo run -p asx --example chat`
 
@@ -15,7 +15,7 @@ async fn main(cx: &Cx) -> io::Result<()> {
     Ok(())
 }
 
-/// What the last guest to come hears.
+/// Runs a room with two guests; returns the lines that they receive.
 pub(crate) async fn evening(cx: &Cx) -> io::Result<Vec<String>> {
     let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -30,9 +30,9 @@ pub(crate) async fn evening(cx: &Cx) -> io::Result<Vec<String>> {
         let mut heard = vec![say(cx, &mut ada, "Ada").await?, say(cx, &mut grace, "Grace").await?];
         assert_eq!(heard.remove(0), "welcome, Ada");
         say(cx, &mut ada, "is anybody here?").await?;
-        heard.extend(grace.next(cx).await?); // what Ada has said
+        heard.extend(grace.next(cx).await?); // the line from Ada
         heard.push(say(cx, &mut grace, "I am").await?);
-        s.stop_within(5.secs()); // guests hear of it, and the room waits until they have left
+        s.stop_within(5.secs()); // guests are notified, and the room waits until they have left
         while let Some(line) = grace.next(cx).await? {
             heard.push(line);
         }
@@ -41,13 +41,13 @@ pub(crate) async fn evening(cx: &Cx) -> io::Result<Vec<String>> {
     .await
 }
 
-/// Says a line, and hears one.
+/// Sends a line, and receives one.
 async fn say(cx: &Cx, guest: &mut Lines<TcpStream>, line: &str) -> io::Result<String> {
     guest.get_mut().write_all(cx, format!("{line}\n").as_bytes()).await?;
     Ok(guest.next(cx).await?.unwrap_or_default())
 }
 
-/// Serves one guest: the first line is a name.
+/// Serves one guest. The first line is a name.
 async fn guest(cx: Cx, stream: TcpStream, room: Publisher<String>) -> io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     let Some(name) = lines.next(&cx).await? else { return Ok(()) };
@@ -61,7 +61,7 @@ async fn guest(cx: Cx, stream: TcpStream, room: Publisher<String>) -> io::Result
                 Some(line) => drop(room.send(format!("{name}: {line}\n"))),
                 None => return Ok(()),
             },
-            heard = news.recv(&cx) => text = heard.unwrap_or_default(), // or missed some
+            heard = news.recv(&cx) => text = heard.unwrap_or_default(), // empty after missed lines
             told = cx.stopping() => break told?,
         }
     }

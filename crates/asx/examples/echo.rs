@@ -1,5 +1,5 @@
-//! An echo server that ends in order: told to stop, it takes no more connections, answers what it
-//! has begun to read, and closes those that are idle.
+//! An echo server with a graceful shutdown: when stopped it accepts no more connections, answers
+//! requests that were read, and closes idle connections.
 //!
 //! `cargo run -p asx --example echo`
 
@@ -14,7 +14,7 @@ async fn main(cx: &Cx) -> io::Result<()> {
     Ok(())
 }
 
-/// A server, and its clients.
+/// Runs a server and its clients.
 pub(crate) async fn day(cx: &Cx) -> io::Result<(Vec<String>, ServeReport)> {
     let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -32,22 +32,22 @@ pub(crate) async fn day(cx: &Cx) -> io::Result<(Vec<String>, ServeReport)> {
             heard.push(String::from_utf8_lossy(&answer).into_owned());
             clients.push(client); // idle from now on
         }
-        // Told now; cancelled after 5 s; ended by force 5 s later. Here all end by themselves.
+        // Notified now, cancelled after 5 s, aborted 5 s later. Here all end when notified.
         s.stop_within(5.secs());
         for client in &mut clients {
-            assert_eq!(client.read(cx, &mut [0; 1]).await?, 0, "closed in order");
+            assert_eq!(client.read(cx, &mut [0; 1]).await?, 0, "the end of the stream");
         }
-        // A server that has failed is the result of the scope.
+        // A failure of the server is the result of the scope.
         Ok((heard, server.await.unwrap_or_default()))
     })
     .await
 }
 
-/// Writes back what it reads.
+/// Echoes everything it reads.
 async fn echo(cx: Cx, mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
-        // A read that loses against the stop has taken nothing.
+        // A read that loses against the stop has taken no data.
         let count = select! {
             count = stream.read(&cx, &mut buffer) => count?,
             told = cx.stopping() => return Ok(told?),

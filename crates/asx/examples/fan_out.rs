@@ -1,11 +1,11 @@
-//! Many at once, typed errors: the first failure stops the rest, or each fails on its own.
+//! Many requests at once, with typed errors: the first failure cancels the rest, or none does.
 //!
 //! `cargo run -p asx --example fan_out`
 
 use asx::Policy;
 use asx::prelude::*;
 
-/// Why a page did not come. A cancel is one of the reasons, so that `?` works on all that waits.
+/// Why a request failed. A cancel is one of the reasons, so that `?` works on all operations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FetchError {
     Cancelled,
@@ -26,7 +26,7 @@ async fn main(cx: &Cx) -> Result<(), FetchError> {
     Ok(())
 }
 
-/// All pages, or the first error: then the rest has been asked to stop, and has stopped.
+/// Returns all pages, or the first error after the rest was cancelled and has ended.
 pub(crate) async fn all(cx: &Cx, pages: &[&'static str]) -> Result<Vec<usize>, FetchError> {
     cx.scope(async |s| {
         let start = |page| s.task(page).spawn(async move |cx: Cx| fetch(&cx, page).await);
@@ -35,7 +35,7 @@ pub(crate) async fn all(cx: &Cx, pages: &[&'static str]) -> Result<Vec<usize>, F
         for task in tasks {
             match task.await {
                 Ok(size) => sizes.push(size),
-                // This one failed, or another did and everything here is to stop.
+                // This task failed, or it was cancelled because another one failed.
                 Err(TaskError::Err(error)) => return Err(error),
                 Err(TaskError::Cancelled(cancelled)) => return Err(cancelled.into()),
                 Err(TaskError::Panicked(panic)) => panic.resume(),
@@ -43,10 +43,10 @@ pub(crate) async fn all(cx: &Cx, pages: &[&'static str]) -> Result<Vec<usize>, F
         }
         Ok(sizes)
     })
-    .await // the scope's error is the first cause, whatever its body made of it
+    .await // the scope returns the first cause, whatever its body returned
 }
 
-/// How each page fared.
+/// Returns the result for each page.
 pub(crate) async fn each(cx: &Cx, pages: &[&'static str]) -> Vec<Result<usize, FetchError>> {
     let body = async |s: Scope<FetchError>| {
         let start = |page| s.task(page).spawn(async move |cx: Cx| fetch(&cx, page).await);
@@ -64,11 +64,11 @@ pub(crate) async fn each(cx: &Cx, pages: &[&'static str]) -> Vec<Result<usize, F
     cx.scope_with(Policy::CollectAll).run(body).await.unwrap_or_default()
 }
 
-/// Stands for the network.
+/// Simulates the network.
 async fn fetch(cx: &Cx, page: &'static str) -> Result<usize, FetchError> {
     match page {
         "missing" => Err(FetchError::Missing(page)),
-        "slow" => Ok(cx.sleep(60.minutes()).await.map(|()| 0)?), // ends early when another fails
+        "slow" => Ok(cx.sleep(60.minutes()).await.map(|()| 0)?), // cancelled when another fails
         page => {
             cx.yield_now().await;
             Ok(page.len())

@@ -1,4 +1,4 @@
-//! Two greeters, one listener; everything has ended when `main` returns.
+//! Two greeters and one listener; everything has ended when `main` returns.
 //!
 //! `cargo run -p asx --example hello`
 
@@ -12,7 +12,7 @@ async fn main(cx: &Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 
-/// What the listener hears.
+/// Returns the greetings that the listener receives.
 pub(crate) async fn greetings(cx: &Cx) -> Result<Vec<String>, Cancelled> {
     let (tx, mut rx) = channel::bounded(4);
     cx.scope(async |s| {
@@ -27,7 +27,7 @@ pub(crate) async fn greetings(cx: &Cx) -> Result<Vec<String>, Cancelled> {
                 Ok(())
             });
         }
-        drop(tx); // the last sender to go ends the loop below
+        drop(tx); // the loop below ends when all senders are dropped
         let mut heard = Vec::new();
         while let Ok(hello) = rx.recv(cx).await {
             heard.push(hello);

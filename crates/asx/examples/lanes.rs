@@ -1,4 +1,4 @@
-//! Who goes first: what is being cancelled, then what has a deadline, then the rest by priority.
+//! The order of dispatches: cancelled tasks, then those with a deadline, then others by priority.
 //!
 //! `cargo run -p asx --example lanes`
 
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use asx::prelude::*;
 
-// One worker, so that the order is the whole story: with more they also run side by side.
+// One worker, so that the order is deterministic: with more workers, tasks also run in parallel.
 #[asx::main(current_thread)]
 async fn main(cx: &Cx) -> Result<(), Cancelled> {
     println!("order: {}", order(cx).await?.join(", "));
@@ -14,7 +14,7 @@ async fn main(cx: &Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 
-/// The order in which tasks run that all became runnable while this one ran.
+/// Returns the order in which tasks run that all became runnable while this one ran.
 pub(crate) async fn order(cx: &Cx) -> Result<Vec<&'static str>, Cancelled> {
     let log = Arc::new(Mutex::new(Vec::new()));
     let logs = |name: &'static str| {
@@ -31,9 +31,9 @@ pub(crate) async fn order(cx: &Cx) -> Result<Vec<&'static str>, Cancelled> {
             leaves.lock().unwrap().push("cancelled");
             Err::<(), _>(cancelled)
         });
-        cx.yield_now().await; // it waits now
+        cx.yield_now().await; // the task waits now
 
-        // Started in the opposite order.
+        // Spawned in the opposite order.
         s.task("plain").spawn(logs("plain"));
         s.task("urgent").priority(200).spawn(logs("urgent"));
         s.task("due later").within(60.minutes()).spawn(logs("due later"));
@@ -45,7 +45,7 @@ pub(crate) async fn order(cx: &Cx) -> Result<Vec<&'static str>, Cancelled> {
     Ok(std::mem::take(&mut *log.lock().unwrap()))
 }
 
-/// What becomes of a task that is not done by its deadline. One inside another can only tighten.
+/// Returns the outcome of a task that misses its deadline. A nested deadline can only be earlier.
 pub(crate) async fn late(cx: &Cx) -> Result<String, Cancelled> {
     cx.timeout(60.minutes(), async |cx| {
         cx.scope(async |s| {

@@ -1,4 +1,4 @@
-//! Three stages, two bounded channels: whoever is slowest sets the pace, and memory stays small.
+//! Three stages and two bounded channels: the slowest stage sets the pace, and memory is bounded.
 //!
 //! `cargo run -p asx --example pipeline`
 
@@ -18,7 +18,7 @@ async fn main(cx: &Cx) -> Result<(), Cancelled> {
     Ok(())
 }
 
-/// What all orders come to, and how many were on their way at most.
+/// Returns the sum of all orders, and the largest number of orders in progress.
 pub(crate) async fn pipeline(cx: &Cx) -> Result<(usize, usize), Cancelled> {
     let (orders, to_price) = channel::bounded(CAPACITY);
     let (priced, mut to_ship) = channel::bounded(CAPACITY);
@@ -27,7 +27,7 @@ pub(crate) async fn pipeline(cx: &Cx) -> Result<(usize, usize), Cancelled> {
     cx.scope(async |s| {
         s.task("source").spawn(async move |cx: Cx| {
             for order in 1..=ORDERS {
-                // Waits here as long as the stages behind are busy: that is all of backpressure.
+                // Backpressure: waits here while the later stages are busy.
                 let Ok(permit) = orders.reserve(&cx).await else { break };
                 counter.fetch_add(1, Relaxed);
                 permit.send(order);
@@ -36,26 +36,26 @@ pub(crate) async fn pipeline(cx: &Cx) -> Result<(usize, usize), Cancelled> {
         });
         s.task("price").spawn(async move |cx: Cx| price(&cx, to_price, priced).await);
 
-        // The last stage is this task: it may borrow what is around it.
+        // The last stage is this task, which may borrow its environment.
         let (mut total, mut most) = (0, 0);
         for done in 0.. {
             let Ok(price) = to_ship.recv(cx).await else { break };
             most = most.max(made.load(Relaxed) - done);
             total += price;
-            cx.yield_now().await; // slow on purpose
+            cx.yield_now().await; // a slow stage
         }
         Ok((total, most))
     })
     .await
 }
 
-/// The stage in the middle. It reserves a place for a result before it takes an order, so that a
-/// cancel finds it with nothing in its hands.
+/// The second stage. It reserves a slot for the result before it takes an order, so that a cancel
+/// loses no order.
 async fn price(cx: &Cx, mut from: Receiver<usize>, to: Sender<usize>) -> Result<(), Cancelled> {
     while let Ok(permit) = to.reserve(cx).await {
         match from.recv(cx).await {
             Ok(order) => permit.send(3 * order),
-            Err(_) => break, // no more orders: the permit is dropped, its place is free again
+            Err(_) => break, // no more orders: dropping the permit releases the slot
         }
     }
     Ok(())

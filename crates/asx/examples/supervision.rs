@@ -1,4 +1,4 @@
-//! Tasks that are started again when they fail, but not for ever.
+//! Tasks that are restarted when they fail, up to a limit.
 //!
 //! `cargo run -p asx --example supervision`
 
@@ -26,11 +26,11 @@ async fn main(cx: &Cx) {
     }
 }
 
-/// One task that recovers, and one that does not.
+/// Runs one task that recovers, and one that does not.
 pub(crate) async fn counters(cx: &Cx) -> Vec<String> {
     let log = Arc::new(Mutex::new(Vec::new()));
 
-    // Three restarts in any minute are fine, each after a longer pause; two are needed.
+    // Three restarts per minute are allowed, after increasing pauses; two are needed.
     let patient = Restart::times(3, 60.secs()).backoff(1.millis(), 10.millis());
     let steady: Result<(), CounterError> = cx
         .scope(async |s| {
@@ -47,7 +47,7 @@ pub(crate) async fn counters(cx: &Cx) -> Vec<String> {
         log.lock().unwrap().push(String::from("steady ended well"));
     }
 
-    // One restart is allowed. The failure after that is a failure of the scope, with its error.
+    // One restart is allowed. The next failure is a failure of the scope, with its error.
     let strict = Restart::times(1, 60.secs());
     let hopeless: Result<(), CounterError> = cx
         .scope(async |s| {
@@ -67,7 +67,7 @@ pub(crate) async fn counters(cx: &Cx) -> Vec<String> {
     std::mem::take(&mut *log.lock().unwrap())
 }
 
-/// What the task runs in one life: the first ones fail. A panic would be treated the same.
+/// One attempt of a task: the first ones fail. A panic would be handled in the same way.
 async fn live(life: u32, failures: u32) -> Result<(), CounterError> {
     if life <= failures { Err(CounterError::Broken(life)) } else { Ok(()) }
 }

@@ -22,9 +22,9 @@
 //! }
 //! ```
 //!
-//! A task whose body never ends has no value the compiler could learn the type of: say what its
-//! body returns, `s.spawn(async |cx: Cx| -> Result<(), _> { loop { .. } })`. Its way out is the
-//! error of a cancel:
+//! The compiler cannot infer the type of the value of a task whose body never ends. Annotate its
+//! return type: `s.spawn(async |cx: Cx| -> Result<(), _> { loop { .. } })`. Such a task ends with
+//! the error of a cancel:
 //!
 //! ```
 //! use asx::prelude::*;
@@ -47,12 +47,12 @@
 //!
 //! # 1. The context
 //!
-//! A [`Cx`] is what a task gets its powers from: time, scopes, and the question whether to stop.
-//! Nothing is ambient: what has no context cannot wait, spawn or sleep. It is a cheap clone; a task
-//! owns one and lends it (`cx: &Cx`) to what it calls.
+//! A [`Cx`] gives a task access to time, to scopes and to its cancellation. There is no implicit
+//! runtime: functions that wait, spawn or sleep take a `&Cx`. Cloning it is cheap; a task owns one
+//! and passes it (`cx: &Cx`) to the functions it calls.
 //!
-//! A runtime gives the first one: [`main`](macro@main) makes a runtime around `main`, and
-//! [`Runtime`] is for programs that want it in their own hands.
+//! A runtime provides the first one: [`main`](macro@main) runs `main` on a new runtime, and
+//! [`Runtime`] is for programs that configure and own it.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -75,8 +75,7 @@
 //! thread. The scope returns when everything in it has ended. There are no detached tasks: a
 //! [`Task`] handle that is dropped leaves the task to its scope.
 //!
-//! The first error of a child asks the others to stop, waits for them, and is the result of the
-//! scope:
+//! The first error of a child cancels the others. The scope waits for them and returns that error:
 //!
 //! ```
 //! use asx::prelude::*;
@@ -98,7 +97,7 @@
 //!     let result: Result<(), AppError> = cx
 //!         .scope(async |s| {
 //!             s.spawn(async |cx: Cx| {
-//!                 cx.sleep(60.minutes()).await?; // ends early, with an error: `?` is the way out
+//!                 cx.sleep(60.minutes()).await?; // is cancelled, and `?` returns the error
 //!                 Ok(())
 //!             });
 //!             s.spawn(async |_cx: Cx| Err::<(), _>(AppError::Refused(7)));
@@ -109,24 +108,24 @@
 //! }
 //! ```
 //!
-//! What a task comes to is an [`Outcome`]: a value, or a [`TaskError`] that says whether it
-//! failed, was cancelled or panicked. [`Task::value`] is the value, or its error as it is.
+//! The result of a task is an [`Outcome`]: a value, or a [`TaskError`] that says whether it failed,
+//! was cancelled or panicked. [`Task::value`] returns the value or the error of the task itself.
 //!
 //! # 3. Cancellation
 //!
-//! To cancel is to ask. The task goes on until it looks: every operation that waits (`sleep`,
-//! `recv`, `reserve`, locks, the await of a task) looks, and so does [`Cx::checkpoint`]. It then
-//! gets [`Cancelled`], which says why, and cleans up; who asked waits for it. So an error type has
-//! a `From<Cancelled>`, and `?` does the rest.
+//! Cancellation is cooperative. A task observes a cancel at its next await of an operation that
+//! waits (`sleep`, `recv`, `reserve`, locks, the await of a task) and in [`Cx::checkpoint`]. The
+//! operation returns [`Cancelled`], which has the reason, and the task cleans up. The scope waits
+//! for it. An error type therefore implements `From<Cancelled>`, so that `?` converts it.
 //!
-//! * [`Cx::shield`] runs what must not be interrupted, for half a minute at most once there is a
+//! * [`Cx::shield`] runs code that must not be interrupted, for at most half a minute after a
 //!   cancel ([`Builder::cleanup_time`], [`Cx::shield_for`]).
-//! * [`Scope::defer`] registers what is to run last.
+//! * [`Scope::defer`] registers a finalizer, which runs at the end of the scope.
 //! * [`Cx::timeout`] cancels a part of the task at a time limit. An inner timeout can only shorten
 //!   an outer one. A value that the part returns after it has observed the cancel is dropped;
 //!   [`Cx::timeout_or_late`] returns it.
-//! * [`Cx::abandon_on_cancel`] gives up a future of another crate, which does not look by itself
-//!   ([more](book::foreign_futures)).
+//! * [`Cx::abandon_on_cancel`] drops a foreign future on a cancel, which such a future does not
+//!   observe itself ([more](book::foreign_futures)).
 //!
 //! ```
 //! use asx::prelude::*;
@@ -151,14 +150,15 @@
 //! }
 //! ```
 //!
-//! What a task has to undo, it defers in a scope of its own, before it does it. The scope runs it
-//! before it returns, last deferred first, however the task ends: with a value, an error, a panic
-//! or a cancel. No cancel reaches it, so it may wait; how often it is polled and how long it takes
-//! is bounded, as is all cleanup: by kind of cancel, for a runtime ([`Builder::cleanup_polls`],
-//! [`Builder::cleanup_time`]), for a scope ([`ScopeBuilder::cleanup_time`]) or for one cancel
-//! ([`Why::cleanup_time`]). Where a time is stated, there or in [`Scope::stop_within`] and in a
-//! shutdown, it takes the place of polls. What takes longer is ended by force, and reported. What
-//! needs no waiting is the business of `Drop`, as ever.
+//! A task that has to undo its work defers that in a scope, before the work. The scope runs its
+//! finalizers before it returns, the last one first, whether its body returns a value, an error, a
+//! panic or a cancel. Cancels do not reach finalizers, so they may wait.
+//!
+//! All cleanup is limited in polls and time: by the kind of the cancel, for a runtime
+//! ([`Builder::cleanup_polls`], [`Builder::cleanup_time`]), for a scope
+//! ([`ScopeBuilder::cleanup_time`]) or for one cancel ([`Why::cleanup_time`]). A time that is
+//! stated there, in [`Scope::stop_within`] or in a shutdown replaces the limit of polls. Cleanup
+//! that takes longer is aborted and reported. Cleanup that does not wait belongs in `Drop`.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -170,7 +170,7 @@
 //!     cx.scope(async |s| {
 //!         let undo = log.clone();
 //!         s.defer(async move |cx: Cx| {
-//!             cx.yield_now().await; // whatever takes time
+//!             cx.yield_now().await; // cleanup that waits
 //!             undo.lock().unwrap().push("unlock the table");
 //!         })
 //!         .expect("the scope is open");
@@ -182,10 +182,10 @@
 //! #[asx::main]
 //! async fn main(cx: &Cx) -> Result<(), Cancelled> {
 //!     let log = Log::default();
-//!     let told = log.clone();
+//!     let shared = log.clone();
 //!     cx.scope(async |s| {
-//!         let task = s.spawn(async move |cx: Cx| migrate(&cx, told).await);
-//!         task.cancel("the night is over");
+//!         let task = s.spawn(async move |cx: Cx| migrate(&cx, shared).await);
+//!         task.cancel("end of the maintenance window");
 //!         assert!(matches!(task.await, Err(TaskError::Cancelled(_))));
 //!         assert_eq!(*log.lock().unwrap(), ["unlock the table"]);
 //!         Ok(())
@@ -194,19 +194,21 @@
 //! }
 //! ```
 //!
-//! # 4. Several things at once
+//! # 4. Concurrency within a task
 //!
-//! Tasks of a scope run in parallel and own what they use. Within one task things run concurrently
+//! Tasks of a scope run in parallel and own their data. Operations within one task run concurrently
 //! and may borrow:
 //!
 //! | | ends when | the others |
 //! |---|---|---|
 //! | [`join()`], [`join!`], [`join_all`] | all have ended | |
-//! | [`try_join()`], [`try_join!`], [`try_join_all`] | all have, or one has failed | as below |
-//! | [`race()`], [`race!`], [`race_all`] | one has ended | asked to stop, waited for |
-//! | [`race_ok()`], [`race_ok!`], [`race_ok_all`] | one has succeeded | asked to stop, waited for |
-//! | [`group`] | the body and all it added have ended | if the body fails: the same |
-//! | [`select!`] | one is done | dropped: only for futures that lose nothing |
+//! | [`try_join()`], [`try_join!`], [`try_join_all`] | all have, or one has failed | cancelled |
+//! | [`race()`], [`race!`], [`race_all`] | one has ended | cancelled |
+//! | [`race_ok()`], [`race_ok!`], [`race_ok_all`] | one has succeeded | cancelled |
+//! | [`group`] | the body and all its children have ended | cancelled if the body fails |
+//! | [`select!`] | one is ready | dropped: only for cancel-safe futures |
+//!
+//! Operations that are cancelled are also waited for.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -251,9 +253,9 @@
 //!
 //! # 5. Channels
 //!
-//! A send has two phases. `reserve` waits for a slot and can be cancelled with nothing at stake;
-//! the [`Permit`](channel::Permit) it gives cannot fail half-way. See [`channel`] for more than the
-//! bounded one, and [`sync`] for locks and signals.
+//! A send has two phases. `reserve` waits for a slot; a cancel at this point loses no message.
+//! The [`Permit`](channel::Permit) it returns sends without a wait, so that no cancel can interrupt
+//! it. [`channel`] has further kinds of channels, [`sync`] has locks and signals.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -290,28 +292,29 @@
 //! }
 //! ```
 //!
-//! # 6. Seeing what happens
+//! # 6. Observability
 //!
-//! [`Cx::handle`] gives a [`Handle`], which goes anywhere. [`Handle::dump`] says what lives, where
-//! it came from, what it waits for and until when; [`Handle::metrics`] what the workers have done;
-//! [`Handle::stop`] begins to end it all. A scope has a name in dumps if it is given one
-//! ([`ScopeBuilder::name`]), as tasks do ([`Scope::task`]). [`Handle::quiescence`] checks that
-//! nothing is alive, and otherwise returns the codes of the failures and a list of what is
-//! ([`QuiescenceError`]). A runtime that is shut down or dropped while tasks live reports the list.
+//! [`Cx::handle`] returns a [`Handle`], which can be sent anywhere:
 //!
-//! What goes wrong without anybody having to notice is counted ([`Health`]): cleanup that took too
-//! long and was ended by force, cancels that nobody looks at, panics that went to nobody,
-//! obligations and tracked permits that leaked (with the task that reserved each, and where). On
-//! threads it is also told on the error output, once for each cause, unless `tracing` has a
-//! subscriber that hears of it. A `main` that was told to stop and is ended by force exits with
-//! the status [`ENDED_BY_FORCE`] and a line that names what was ended;
-//! [`Runtime::try_block_on`] answers that as an error ([`BlockOnError::Ended`]).
+//! * [`Handle::dump`] lists live tasks and regions with their origin, the operations they wait for
+//!   and their deadlines. Scopes and tasks can be named ([`ScopeBuilder::name`], [`Scope::task`]).
+//! * [`Handle::metrics`] returns counters of the workers.
+//! * [`Handle::stop`] begins a shutdown.
+//! * [`Handle::quiescence`] checks that nothing is alive. Otherwise it returns the codes of the
+//!   failures and a list of everything alive ([`QuiescenceError`]). A runtime that is shut down or
+//!   dropped while tasks are alive reports the list.
 //!
-//! With the feature `tracing` every scope and every task is a span (target
-//! `asx`, names `region` and `task`, level info), so that what your code tells `tracing` is told
-//! with the task it happened in, whichever thread that was on. Spans close with their `outcome`;
-//! cancels (debug), panics (error), cleanup that overran and obligations that leaked (warn) are
-//! events in them.
+//! Failures without a receiver are counted ([`Health`]): cleanup that took too long and was
+//! aborted, cancels that are not observed, lost panics, and leaked obligations and tracked permits
+//! (with their task and location). The native host also writes them to the error output, once for
+//! each cause, unless a `tracing` subscriber receives them. A `main` that does not end within the
+//! grace period of a shutdown exits with the status [`ENDED_BY_FORCE`] and a line that names the
+//! aborted tasks; [`Runtime::try_block_on`] returns an error instead ([`BlockOnError::Ended`]).
+//!
+//! With the feature `tracing` every scope and every task is a span (target `asx`, names `region`
+//! and `task`, level info). Events of your code are therefore recorded in the span of their task,
+//! on any thread. Spans close with their `outcome`. Cancels (debug), panics (error), cleanup
+//! overruns and leaked obligations (warn) are events in them.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -334,18 +337,18 @@
 //!
 //! # 7. Testing
 //!
-//! With the feature `lab`, [`#[asx::test]`](macro@test) runs a test not once but under many
-//! schedules: the same program, tasks and channels as in production, on one thread, with the order
-//! of polls chosen on purpose and with a clock that jumps to the next timer. It looks for a run
-//! that panics, answers an error, deadlocks, never ends, or leaves something behind.
+//! With the feature `lab`, [`#[asx::test]`](macro@test) runs a test under many schedules. The
+//! program, tasks and channels are those of production, on one thread, with a chosen order of polls
+//! and a clock that jumps to the next timer. The lab searches for a run that panics, returns an
+//! error, deadlocks, never ends, or leaks.
 //!
 //! ```toml
 //! [dev-dependencies]
 //! asx = { version = "0.1", features = ["lab"] }
 //! ```
 //!
-//! Cargo unites features: what the lab needs is compiled into asx for tests, examples and benches
-//! of your crate, and not into your program. So measure without it.
+//! Cargo unifies features: asx is compiled with the lab for tests, examples and benches of your
+//! crate, but not for your program. Measure performance without it.
 //!
 #![cfg_attr(feature = "lab", doc = "```")]
 #![cfg_attr(not(feature = "lab"), doc = "```ignore")]
@@ -365,7 +368,7 @@
 //!     .await
 //! }
 //!
-//! // What the attribute is made of: a program and a check of it.
+//! // The attribute expands to this: a program and a check of it.
 //! async fn count(cx: Cx) -> Result<(), Cancelled> {
 //!     let count = Arc::new(AtomicU32::new(0));
 //!     let total = count.clone();
@@ -391,26 +394,26 @@
 //! assert!(asx::lab::check(count).replay(&found.token).unwrap().failure.is_some());
 //! ```
 //!
-//! A test that fails says what went wrong and where, who waits for what, and the schedule in words,
-//! made as short as it gets; it writes the run as a trace into `target/asx`, and prints the command
-//! that runs that one schedule again: `ASX_REPLAY=token cargo test name`.
+//! A failing test reports the failure and its location, the waiting tasks, and the schedule in
+//! words, after making it as short as possible. It writes a trace of the run into `target/asx`, and
+//! prints the command that repeats this schedule: `ASX_REPLAY=token cargo test name`.
 //!
-//! * Tasks are called by their names and by where they were spawned: `left (main/1)` is the first
-//!   task that `main` spawned.
-//! * What a program does must depend on nothing but the order of its polls: the time is
-//!   [`Cx::now`], random numbers are [`Cx::random`]. Some runs are made twice; if they differ, the
-//!   test fails and says at which step.
-//! * In the lab there are no other threads: what waits for one, or for the outside world, waits for
-//!   ever. `#[asx::test(native)]` runs a test once on threads instead, `#[asx::test(lab, native)]`
-//!   after the lab.
+//! * Tasks are identified by name and origin: `left (main/1)` is the first task that `main`
+//!   spawned.
+//! * The behaviour of a program must depend only on the order of its polls: use [`Cx::now`] for the
+//!   time and [`Cx::random`] for random numbers. Some runs are repeated; if they differ, the test
+//!   fails and names the step.
+//! * There are no other threads in the lab: waiting for one, or for an external event, never ends.
+//!   `#[asx::test(native)]` runs a test once on threads instead, `#[asx::test(lab, native)]` after
+//!   the lab.
 //!
 //! # 8. The network
 //!
-//! [`net`] has TCP, UDP and unix sockets, names and descriptors of your own; [`io`]
-//! errors, buffers, lines, frames and copies. Each operation takes a context. A read, an accept or
-//! a datagram that is cancelled has taken nothing, so [`select!`] takes it; [`net::serve`] runs a
-//! task for each connection and ends in order when it is told to stop. On unix, `asx::signal` hears
-//! Ctrl-C and other signals.
+//! [`net`] has TCP, UDP and unix sockets, name lookups and readiness of foreign descriptors; [`io`]
+//! has errors, buffers, lines, frames and copies. Each operation takes a context. A cancelled read,
+//! accept or receive has taken no data, so [`select!`] accepts these. [`net::serve`] runs a task
+//! for each connection and shuts down gracefully. On unix, `asx::signal` receives Ctrl-C and other
+//! signals.
 //!
 #![cfg_attr(feature = "net", doc = "```")]
 #![cfg_attr(not(feature = "net"), doc = "```ignore")]
@@ -433,8 +436,8 @@
 //! # 9. Further chapters
 //!
 //! * [From tokio](book::from_tokio): programs side by side
-//! * [Futures of others](book::foreign_futures): how they take part in cancels and timeouts
-//! * [Helpers of your own](book::helpers): closures that get the context, `retry`, `hedge`
+//! * [Foreign futures](book::foreign_futures): how they take part in cancels and timeouts
+//! * [Helper functions](book::helpers): closures with a context, `retry`, `hedge`
 
 pub mod book;
 
@@ -448,11 +451,11 @@ pub use asx_kernel::task::TaskState;
 /// Runs an async `main` on a runtime.
 ///
 /// The function is `async` and takes the context as `cx: &Cx`, as `cx: Cx`, or not at all. It may
-/// return whatever a `main` may. When it returns, everything it started has ended.
+/// return any type that `main` may return. When it returns, everything it started has ended.
 ///
-/// `cx.handle()` looks at the runtime and stops it. A `main` that was told to stop and did not end
-/// in the time it was given is ended by force: then a line on the error output names what was, and
-/// the process exits with the status 124 (`asx::ENDED_BY_FORCE`).
+/// `cx.handle()` observes and stops the runtime. A `main` that does not end within the grace period
+/// of a shutdown is aborted: a line on the error output names the aborted tasks, and the process
+/// exits with the status 124 (`asx::ENDED_BY_FORCE`).
 ///
 /// ```
 /// use asx::prelude::*;
@@ -465,15 +468,15 @@ pub use asx_kernel::task::TaskState;
 ///
 /// Settings, in parentheses and separated by commas:
 ///
-/// * `workers = 4`: how many threads run tasks; as many as there are processors unless set.
-/// * `current_thread`: only the main thread does.
-/// * `name = "shop"`: what the threads are called.
+/// * `workers = 4`: the number of worker threads; by default one per processor.
+/// * `current_thread`: only the main thread runs tasks.
+/// * `name = "shop"`: the prefix of the threads' names.
 pub use asx_macros::main;
-/// Runs an async test in the lab: under many schedules, each of which can be run again.
+/// Runs an async test in the lab: under many schedules, each of which can be repeated.
 ///
-/// The function is `async`, takes the context as `cx: &Cx`, as `cx: Cx`, or not at all, and gives
+/// The function is `async`, takes the context as `cx: &Cx`, as `cx: Cx`, or not at all, and returns
 /// `()` or a `Result` whose error is `Debug`. It becomes a `#[test]`; other attributes
-/// (`#[should_panic]`, `#[ignore = ".."]`) are kept. The facade's feature `lab` must be on.
+/// (`#[should_panic]`, `#[ignore = ".."]`) are kept. The facade's feature `lab` must be enabled.
 ///
 /// ```
 /// # #[cfg(test)]
@@ -481,12 +484,12 @@ pub use asx_macros::main;
 /// use asx::prelude::*;
 ///
 /// #[asx::test(seeds = 500, cancel = "every await")]
-/// async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
+/// async fn a_sent_message_arrives(cx: &Cx) -> Result<(), Cancelled> {
 ///     let (tx, mut rx) = channel::bounded(1);
 ///     cx.scope(async |s| {
 ///         let sent = s.task("feed").spawn(async move |cx: Cx| Ok(tx.send(&cx, 7).await.is_ok()));
 ///         let got = rx.recv(cx).await;
-///         // Either may be cancelled here, but no message is sent and gone.
+///         // Either may be cancelled here, but no message is lost after it was sent.
 ///         assert!(got.is_ok() || !matches!(sent.await, Ok(true)));
 ///         Ok(())
 ///     })
@@ -495,46 +498,43 @@ pub use asx_macros::main;
 /// # }
 /// ```
 ///
-/// A test that takes long says every ten seconds how far it is. One that passes prints a line
-/// (`cargo test -- --show-output`): how many runs there were, how many of the cancels and faults
-/// were tried, and which limit ended the search. A disturbance that is requested here (`cancel`,
-/// `faults`, `late_clocks`, `network`) and was never tried fails the test. With `ASX_REPLAY=token`
-/// the one schedule of a report is run; a token of another test, or one that no longer fits, fails
-/// the test.
+/// A long test reports its progress every ten seconds. A passing test prints a line
+/// (`cargo test -- --show-output`) with the number of runs, the number of cancels and faults tried,
+/// and the limit that ended the search. If a disturbance requested here (`cancel`, `faults`,
+/// `late_clocks`, `network`) was never tried, the test fails. With `ASX_REPLAY=token` only the
+/// schedule of a report is run; a token of another test, or an outdated one, fails the test.
 ///
 /// Settings, in parentheses and separated by commas. For the lab:
 ///
-/// * `seeds = 1000` (or `runs = 1000`): how many runs at most without cancels and faults; 1000
-///   unless set. Those with come on top.
-/// * `total = 10000`: how many runs at most in all; ten times as many as `seeds` unless set.
-/// * `seed = 7`: where random choices come from; 0 unless set.
+/// * `seeds = 1000` (or `runs = 1000`): the largest number of runs without cancels and faults; 1000
+///   by default. Runs with them come on top.
+/// * `total = 10000`: the largest number of runs in all; ten times `seeds` by default.
+/// * `seed = 7`: the seed of random choices; 0 by default.
 /// * `strategy = "mixed"`: how schedules are chosen; or `random`, `uniform`, `pos`, `pct(3)`,
 ///   `guided`, `dfs`, `dpor`, `bounded`.
-/// * `steps = 10000`: how many polls a run may take before it counts as endless.
-/// * `time = "2s"`: how long to search at most; `ms`, `s` and `m` are known. Ten seconds
-///   unless set.
-/// * `min_time = "1s"`: how long to search at least while the search is incomplete; one second
-///   unless set here or with the environment variable `ASX_LAB_TIME`. Tests that set `seeds`,
-///   `total` or `strategy` make just their runs.
-/// * `cancel = "every await"`: then each task is cancelled at each of its awaits as well, one
-///   cancel a run. Where there was a cancel, an error is as good as a value.
-/// * `faults`: then something goes wrong wherever it may, one fault a run: where the program asks
-///   `cx.fault("disk full")`, and by wakes for nothing. `late_clocks`: also a clock that is late.
-/// * `disturbances = 2`: how many cancels and faults there may be in a run, after each was tried
-///   alone; 2 unless set.
-/// * `exact_time`: time stands still while anything can run. Unless set, it also passes then, in
-///   some of the runs, as on a machine that is busy.
-/// * `network`: then everything goes wrong that may in the simulated network on which `asx::net`
-///   runs in the lab: segments come late or in pieces, connections break, and so on.
-/// * `virtual_workers = 2`: so many virtual workers run it by the law of the scheduler.
-/// * `transparent`: tasks share nothing but channels, locks and other things of asx, so that far
-///   fewer schedules have to be tried.
+/// * `steps = 10000`: the number of polls after which a run counts as endless.
+/// * `time = "2s"`: the longest time of the search, in `ms`, `s` or `m`; ten seconds by default.
+/// * `min_time = "1s"`: the shortest time of an incomplete search; one second by default, or the
+///   environment variable `ASX_LAB_TIME`. Tests that set `seeds`, `total` or `strategy` have none.
+/// * `cancel = "every await"`: also cancels each task at each of its awaits, one cancel in a run. A
+///   run with a cancel may return an error.
+/// * `faults`: also injects faults, one in a run: where the program calls `cx.fault("disk full")`,
+///   and spurious wakeups. `late_clocks`: also a late clock.
+/// * `disturbances = 2`: the largest number of cancels and faults in a run, after each was tried
+///   alone; 2 by default.
+/// * `exact_time`: time stands still while a task is runnable. By default it also passes then in
+///   some runs, as on a busy machine.
+/// * `network`: injects all faults that the simulated network of the lab has: late and split
+///   segments, broken connections, and others.
+/// * `virtual_workers = 2`: runs the scheduler with that number of virtual workers.
+/// * `transparent`: promises that tasks share only channels, locks and other asx objects, so that
+///   far fewer schedules have to be tried.
 ///
-/// Where else it runs:
+/// Other hosts:
 ///
-/// * `native`: on threads, once, and not in the lab: for what the lab can't control, such as
-///   other threads.
-/// * `workers = 4`: the same with so many threads.
+/// * `native`: runs the test on threads, once, and not in the lab: for tests with other threads or
+///   anything else outside the control of the lab.
+/// * `workers = 4`: the same with that number of worker threads.
 /// * `lab, native` or `lab, workers = 4`: first in the lab, then on threads.
 #[cfg(feature = "lab")]
 pub use asx_macros::test;
@@ -559,30 +559,30 @@ pub use asx_runtime::{
     try_join_all, try_join3, try_join4, wait_errors_into,
 };
 
-/// Tests under every schedule: what [`test`](macro@test) is made of.
+/// Checks of programs under many schedules: the API behind [`test`](macro@test).
 #[cfg(feature = "lab")]
 pub mod lab {
     pub use asx_lab::*;
 }
 
-/// Why something was asked to stop.
+/// The reasons of cancels.
 pub mod cancel {
     pub use asx_kernel::cancel::{Kind, Reason};
 }
 
-/// What a runtime has recorded; see [`Builder::journal`].
+/// The events recorded by a runtime; see [`Builder::journal`].
 pub mod journal {
     pub use asx_kernel::journal::{Event, EventKind, Subject};
     pub use asx_runtime::Recorded;
 }
 
-/// Sleeps, timeouts, intervals, and how to say how long.
+/// Sleeps, timeouts, intervals, and durations.
 pub mod time {
     pub use asx_kernel::time::Time;
     pub use asx_runtime::time::*;
 }
 
-/// What most programs use: `use asx::prelude::*;`.
+/// The items most programs use: `use asx::prelude::*;`.
 pub mod prelude {
     pub use asx_runtime::channel::ChannelExt;
     pub use asx_runtime::time::DurationExt;
@@ -592,7 +592,7 @@ pub mod prelude {
     };
 }
 
-/// The program in the README compiles; `tests/suite/readme.rs` has its test and output.
+/// Compiles the program in the README. Its test and output are in `tests/suite/readme.rs`.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! How programs end, and what is told on the error output: each in a process of its own.
+//! How programs end, and their reports on the error output. Each runs in a separate process.
 
 #![cfg(not(feature = "tracing"))]
 
@@ -13,19 +13,19 @@ use asx::{BlockOnError, ENDED_BY_FORCE, Grace, Runtime, Why};
 
 const CHILD: &str = "ASX_TEST_CHILD";
 
-/// Whether this process was started by [`run`].
+/// Returns true if this process was started by [`run`].
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// Runs a test of this file in a process of its own.
+/// Runs a test of this file in a new process.
 fn run(test: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap()
 }
 
-/// What asx said on the error output.
-fn told(output: &Output) -> Vec<String> {
+/// Returns the reports of asx on the error output.
+fn reports(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stderr);
     text.lines().filter(|line| line.starts_with("asx: ")).map(String::from).collect()
 }
@@ -46,10 +46,10 @@ fn child_deaf_main() {
 }
 
 #[test]
-fn a_main_that_is_ended_by_force_exits_with_a_status_and_a_line() {
+fn an_aborted_main_exits_with_a_status_and_a_report() {
     let output = run("child_deaf_main");
     assert_eq!(output.status.code(), Some(ENDED_BY_FORCE), "{output:?}");
-    let [line] = &told(&output)[..] else { panic!("{output:?}") };
+    let [line] = &reports(&output)[..] else { panic!("{output:?}") };
     assert!(
         line.contains("(Shutdown): ended by force task t1 (the body of the program)"),
         "{line}"
@@ -71,13 +71,13 @@ fn child_gentle_main() {
 }
 
 #[test]
-fn a_main_that_ends_when_it_is_told_exits_as_ever() {
+fn a_main_that_ends_when_notified_exits_normally() {
     let output = run("child_gentle_main");
-    assert_eq!((output.status.code(), told(&output).len()), (Some(0), 0), "{output:?}");
+    assert_eq!((output.status.code(), reports(&output).len()), (Some(0), 0), "{output:?}");
 }
 
 #[test]
-fn what_was_ended_by_force_is_named() {
+fn aborted_tasks_are_named() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let ended = runtime.try_block_on(async |cx: Cx| {
         cx.scope(async |s| {
@@ -96,7 +96,7 @@ fn what_was_ended_by_force_is_named() {
     assert_eq!(ended.cancelled().reason().chain().last().unwrap().kind.name(), "Shutdown");
 }
 
-/// Waits for ever once it was cancelled.
+/// Waits forever after its cancel.
 async fn deaf(cx: Cx) -> Result<(), Cancelled> {
     cx.cancelled().await;
     pending().await
@@ -142,16 +142,19 @@ fn child_reports() {
 }
 
 #[test]
-fn what_goes_wrong_unnoticed_is_told_once_for_each_cause() {
+fn failures_without_a_receiver_are_reported_once_per_cause() {
     let output = run("child_reports");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = told(&output);
-    let is_told = |what: &str| told.iter().any(|line| line.contains(what));
-    assert!(is_told("asx: a panic went to nobody"), "{told:#?}");
-    assert!(is_told("of `ends::deaf`, which was asked to stop, took longer"), "{told:#?}");
-    assert!(is_told("\"named\", which was asked to stop, took longer"), "{told:#?}");
-    assert!(is_told("\"busy\" was asked to stop and has not looked in 11 polls"), "{told:#?}");
-    assert_eq!(told.len(), 4, "{told:#?}");
+    let reports = reports(&output);
+    let is_reported = |what: &str| reports.iter().any(|line| line.contains(what));
+    assert!(is_reported("asx: a panic went to nobody"), "{reports:#?}");
+    assert!(is_reported("of `ends::deaf`, which was asked to stop, took longer"), "{reports:#?}");
+    assert!(is_reported("\"named\", which was asked to stop, took longer"), "{reports:#?}");
+    assert!(
+        is_reported("\"busy\" was asked to stop and has not looked in 11 polls"),
+        "{reports:#?}"
+    );
+    assert_eq!(reports.len(), 4, "{reports:#?}");
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn child_long_poll() {
 fn a_poll_that_does_not_return_after_a_cancel_is_reported_with_its_task_place_and_time() {
     let output = run("child_long_poll");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let [line] = &told(&output)[..] else { panic!("{output:?}") };
+    let [line] = &reports(&output)[..] else { panic!("{output:?}") };
     assert!(line.contains(" \"busy\" was cancelled and has been inside one poll for "), "{line}");
     assert!(line.contains("ms without observing it, and was spawned at "), "{line}");
     assert!(line.contains("tests/ends.rs:"), "{line}");
@@ -254,23 +257,23 @@ fn child_leaks() {
 fn leaks_are_reported_once_for_each_place_with_owner_and_place() {
     let output = run("child_leaks");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = told(&output);
+    let reports = reports(&output);
     let count = |parts: &[&str]| {
-        told.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+        reports.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
     };
     let file = concat!(" reserved it at ", file!(), ":");
     let closed = ", and region r3 \"orders\" closed before it was committed or aborted";
     assert_eq!(
         count(&["asx: obligation o1 leaked: task t2 \"clerk\"", file, closed]),
         1,
-        "{told:#?}"
+        "{reports:#?}"
     );
-    assert_eq!(count(&["\"clerk\""]), 1, "{told:#?}");
+    assert_eq!(count(&["\"clerk\""]), 1, "{reports:#?}");
     let dropped = ", and it was dropped unresolved";
     let permit = "asx: a send permit leaked: task t";
-    assert_eq!(count(&[permit, " \"careless\"", file, dropped]), 1, "{told:#?}");
+    assert_eq!(count(&[permit, " \"careless\"", file, dropped]), 1, "{reports:#?}");
     assert_eq!(count(&["asx: obligation o4 leaked: task t", " \"scoped\"", file, dropped]), 1);
-    assert_eq!(count(&[permit, " \"slow\"", file, dropped]), 1, "{told:#?}");
+    assert_eq!(count(&[permit, " \"slow\"", file, dropped]), 1, "{reports:#?}");
 }
 
 #[test]
@@ -318,17 +321,17 @@ fn a_shutdown_with_live_tasks_reports_them_once() {
 }
 
 #[test]
-fn a_context_has_a_handle_that_looks_and_stops() {
+fn a_handle_of_a_context_dumps_and_stops() {
     for workers in [1, 2] {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
         let result = runtime.block_on(async |cx: Cx| {
             let handle = cx.handle();
             assert_eq!(handle.dump().tasks(), 1);
             assert_eq!(handle.metrics().workers.len(), workers);
-            let (tell, told) = mpsc::channel();
+            let (tell, notified) = mpsc::channel();
             // A handle goes anywhere.
             thread::spawn(move || {
-                told.recv().unwrap();
+                notified.recv().unwrap();
                 handle.stop(Grace { soft: 0.secs(), hard: 10.secs() });
             });
             tell.send(()).unwrap();
@@ -369,7 +372,7 @@ fn block_on_panics_where_it_is_called() {
 }
 
 #[test]
-fn a_handle_that_is_awaited_again_says_so() {
+fn a_second_await_of_a_handle_is_an_error() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
     runtime.block_on(async |cx: Cx| {
         let result: Result<(), Cancelled> = cx

@@ -1,11 +1,11 @@
-//! The examples in the lab: the same seed, the same run, down to every event.
+//! The examples in the lab: runs with equal seeds are equal in every event.
 //!
-//! `ASX_SEEDS` says how many seeds, `ASX_JOBS` how many threads share them, and the last line of a
-//! program's test, which begins with `fingerprint`, what all its runs come to: the same in every
-//! process, with any number of threads, in debug and in release. `cargo xtask determinism`
-//! compares those. The example `shutdown` is not among them: it has a runtime of its own.
+//! `ASX_SEEDS` is the number of seeds, `ASX_JOBS` the number of threads that share them. The last
+//! line of a test begins with `fingerprint` and is a digest of all its runs. It is the same in
+//! every process, with any number of threads, in debug and in release; `cargo xtask determinism`
+//! compares it. The example `shutdown` is not included, because it has a separate runtime.
 
-#![allow(dead_code, reason = "the examples' own `main`s are not called here")]
+#![allow(dead_code, reason = "the `main` functions of the examples are not called here")]
 
 #[path = "../examples/fan_out.rs"]
 mod fan_out;
@@ -26,14 +26,14 @@ use asx::lab::{Trace, check};
 use asx::prelude::*;
 use asx_trace::{Codec, Reader, Record, Writer};
 
-/// In one run of so many, what is written in each codec is read again.
+/// One run in this many is written in each codec and read again.
 const WRITTEN: u64 = 16;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Runs an example with all seeds, twice each. `share`: only so many of a thousand seeds.
+/// Runs an example with all seeds, twice each. `share` is the number of seeds per thousand.
 fn examine<F, B>(name: &'static str, share: u64, program: F)
 where
     F: Fn(Cx) -> B + Sync,
@@ -52,7 +52,7 @@ where
                 }
             }
             all.lock().unwrap().insert(first.digest());
-            // In whatever order, and no two seeds alike.
+            // Independent of the order, and different for any two seeds.
             let of_run = first.digest().wrapping_mul(2 * seed + 1).rotate_left(seed as u32 % 64);
             sum.fetch_add(of_run, Relaxed);
         }

@@ -1,8 +1,8 @@
-//! Small random programs: what threads do, what all orders at operation grain come to, and what one
-//! order of each class comes to. Every outcome that threads have is one that the lab has, and a
-//! search that leaves out what commutes leaves out no outcome.
+//! Small random programs: outcomes of threads, of all orders at operation granularity in the lab,
+//! and of one order in each equivalence class. The lab must have every outcome of the threads, and
+//! a search that leaves out commuting orders must leave out no outcome.
 //!
-//! An outcome is everything that tasks saw, and what is left at the end.
+//! An outcome is everything that tasks saw, and the state at the end.
 
 #![cfg(feature = "lab")]
 
@@ -16,15 +16,15 @@ use asx::sync::{Mutex, Notify, RwLock, Semaphore};
 use asx::{Cancelled, Cx, Runtime};
 use common::{draws, outcomes};
 
-/// What a task does.
+/// One step of a task.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Adds to a number under its lock.
     Add,
-    /// Reads the number, and writes one more later: others may come in between.
+    /// Reads the number, and writes one more later: others may run in between.
     ReadThenWrite,
     TryLock,
-    /// Reads and writes what is behind another lock.
+    /// Reads and writes the value behind another lock.
     Read,
     Write,
     TrySend,
@@ -59,18 +59,18 @@ const STEPS: [Step; 15] = [
     Step::Spawn,
 ];
 
-/// What each of two tasks does.
+/// The steps of each of two tasks.
 type Program = [Vec<Step>; 2];
 
-/// The program of a seed.
+/// Returns the program of a seed.
 fn program(seed: u64) -> Program {
     let mut below = draws(seed);
-    // Few different steps, so that the tasks meet.
+    // Few different steps, so that the tasks interact.
     let kinds: Vec<Step> = (0..3).map(|_| STEPS[below(STEPS.len())]).collect();
     [0, 1].map(|_| (0..1 + below(2)).map(|_| kinds[below(kinds.len())]).collect())
 }
 
-/// What was seen, in the order of each task.
+/// The observations, in the order of each task.
 type Outcome = (Vec<Vec<i64>>, Vec<i64>);
 
 async fn run(cx: Cx, program: Program) -> Outcome {
@@ -78,7 +78,7 @@ async fn run(cx: Cx, program: Program) -> Outcome {
     let other = Arc::new(RwLock::new(0));
     let (tx, rx) = bounded::<i64>(1);
     let tx = Arc::new(tx);
-    // Only one task at a time has the receiver, and says so.
+    // Only one task at a time has the receiver, and records that.
     let rx = Arc::new(Mutex::new(Some(rx)));
     let (set, seen) = watch(0);
     let set = Arc::new(set);
@@ -157,12 +157,12 @@ async fn run(cx: Cx, program: Program) -> Outcome {
                 .collect();
             let mut logs = Vec::new();
             for task in tasks {
-                logs.push(task.await.expect("nobody is cancelled"));
+                logs.push(task.await.expect("no task is cancelled"));
             }
             Ok::<_, Cancelled>(logs)
         })
         .await
-        .expect("nobody is cancelled");
+        .expect("no task is cancelled");
     let left = vec![
         *number.try_lock().expect("free"),
         *other.try_read().expect("free"),
@@ -172,17 +172,17 @@ async fn run(cx: Cx, program: Program) -> Outcome {
     (logs, left)
 }
 
-/// A look at the context that depends on nothing.
+/// An observation of the context that never varies.
 fn number_of(cx: &Cx) -> i64 {
     i64::from(cx.is_cancelled())
 }
 
-/// Programs of each of four tests, and runs in which all orders of one must be: few in debug, where
-/// a run takes thirty times as long.
+/// The number of programs in each of four tests, and the number of runs that must contain all
+/// orders of a program. Both are small in debug, where a run takes thirty times as long.
 const PROGRAMS: u64 = if cfg!(debug_assertions) { 25 } else { 250 };
 const ORDERS: u64 = if cfg!(debug_assertions) { 1000 } else { 20_000 };
 
-/// Compares what the programs of a quarter of the seeds come to.
+/// Compares the outcomes of the programs of a quarter of the seeds.
 fn compare(quarter: u64) {
     let seeds = quarter * PROGRAMS..(quarter + 1) * PROGRAMS;
     let runtime = Runtime::builder().workers(2).build().unwrap();

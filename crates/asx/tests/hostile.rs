@@ -1,5 +1,6 @@
-//! Programs that try to break the runtime from safe code: by what they drop, forget, cancel and
-//! wake, and when. Each ends within a second or two; one that hangs is shown and ends the process.
+//! Programs that try to break the runtime from safe code, by dropping, leaking, cancelling and
+//! waking at unusual times. Each takes a second or two; one that hangs is dumped and ends the
+//! process.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -12,16 +13,14 @@ use std::time::{Duration, Instant};
 use asx::prelude::*;
 use asx::{Handle, Local, Policy, Runtime};
 
-/// How long the races go on.
+/// The duration of the races.
 const WHILE: Duration = Duration::from_millis(700);
 
 /// Ends the process with a dump if a test does not end.
-struct Watchdog(
-    #[expect(dead_code, reason = "its drop tells that the test has ended")] mpsc::Sender<()>,
-);
+struct Watchdog(#[expect(dead_code, reason = "dropped when the test has ended")] mpsc::Sender<()>);
 
 impl Watchdog {
-    /// Without a handle there is no dump, and nothing that keeps a runtime's memory.
+    /// Without a handle there is no dump, and nothing keeps the runtime's memory alive.
     fn over(what: &'static str, handle: impl Into<Option<Handle>>) -> Watchdog {
         let handle = handle.into();
         let (alive, gone) = mpsc::channel();
@@ -47,7 +46,7 @@ fn until() -> impl Fn() -> bool {
     move || Instant::now() < end
 }
 
-/// Has others run, without a context.
+/// Yields without a context.
 fn yield_by_hand() -> impl Future<Output = ()> {
     let mut yielded = false;
     poll_fn(move |cx| {
@@ -59,10 +58,10 @@ fn yield_by_hand() -> impl Future<Output = ()> {
     })
 }
 
-/// A scope is cancelled by a thread while a worker takes its tasks, which nobody but the scope
-/// knows: no handle, no context.
+/// A thread cancels a scope while a worker takes its tasks, to which only the scope has references:
+/// there is no handle and no context.
 #[test]
-fn a_cancel_from_a_thread_meets_tasks_that_only_their_scope_knows() {
+fn a_thread_cancels_tasks_known_only_to_their_scope() {
     for workers in [1, 2] {
         let runtime = runtime(workers);
         let _watchdog = Watchdog::over("cancel from a thread", runtime.handle());
@@ -102,9 +101,9 @@ fn a_cancel_from_a_thread_meets_tasks_that_only_their_scope_knows() {
     }
 }
 
-/// Runs scopes one after the other for a while, each with 16 tasks that only it knows. `task` makes
-/// the body of a task, from its number in the scope and that of the round; `check` sees how a round
-/// ended.
+/// Runs scopes one after the other for a while, each with 16 tasks that only the scope refers to.
+/// `task` creates the body of a task from its number in the scope and that of the round. `check`
+/// receives the result of a round.
 fn rounds_of_tasks<E: Send + 'static, B>(
     what: &'static str,
     task: impl Fn(&Scope<E>, usize, usize) -> B,
@@ -138,9 +137,9 @@ fn rounds_of_tasks<E: Send + 'static, B>(
     assert_eq!(runtime.dump().tasks(), 0);
 }
 
-/// The same by one of the tasks: its siblings are in the queues of another worker at the time.
+/// The same by one of the tasks, while its siblings are in the queues of another worker.
 #[test]
-fn a_cancel_by_a_sibling_meets_tasks_that_only_their_scope_knows() {
+fn a_sibling_cancels_tasks_known_only_to_their_scope() {
     let task = |scope: &Scope<Cancelled>, nth, round| {
         let scope = scope.clone();
         async move {
@@ -156,9 +155,9 @@ fn a_cancel_by_a_sibling_meets_tasks_that_only_their_scope_knows() {
     rounds_of_tasks("cancel by a sibling", task, |_, _| ());
 }
 
-/// The first error of a scope does it, too.
+/// The same by the first error of a scope.
 #[test]
-fn a_failure_meets_tasks_that_only_their_scope_knows() {
+fn a_failure_cancels_tasks_known_only_to_their_scope() {
     let task = |_: &Scope<usize>, nth, round| async move {
         yield_by_hand().await;
         if nth == round % 16 { Err(nth) } else { Ok(()) }
@@ -169,13 +168,13 @@ fn a_failure_meets_tasks_that_only_their_scope_knows() {
     rounds_of_tasks("fail fast", task, check);
 }
 
-/// Something that points to what is never freed, so that the leak sanitizer does not report it.
+/// Refers to memory that is never freed, so that the leak sanitizer does not report it.
 static REACHABLE: Mutex<Option<Waker>> = Mutex::new(None);
 
-/// Wakers that are forgotten are references that are never given back: any number of them in any
-/// number of polls, and the task is still there when it is looked at and when it ends.
+/// Leaked wakers are references that are never released. The task must stay valid while it is
+/// polled and when it ends, with any number of them.
 #[test]
-fn forgotten_wakers_do_not_end_a_task() {
+fn leaked_wakers_do_not_end_a_task() {
     let runtime = runtime(1);
     let _watchdog = Watchdog::over("forgotten wakers", runtime.handle());
     let text = runtime.block_on(async |cx: Cx| {
@@ -197,7 +196,7 @@ fn forgotten_wakers_do_not_end_a_task() {
                 .await;
                 tx.try_send(extra).unwrap();
                 cx.cancelled().await;
-                // What it says is not heard, since it was cancelled; that it can is.
+                // Its value is discarded because it was cancelled, but it can still be returned.
                 drop(text);
                 Ok(())
             });
@@ -212,9 +211,9 @@ fn forgotten_wakers_do_not_end_a_task() {
     assert!(text.unwrap());
 }
 
-/// A task is woken by value by a thread, ends, and its runtime with it, while the thread is still
-/// in the wake. It takes luck to see that go wrong, even under the address sanitizer. The unit test
-/// `a_wake_by_value_keeps_the_host_while_the_host_is_called` of the runtime needs neither.
+/// A thread wakes a task by value. The task ends, and its runtime with it, while the thread is
+/// still in the wake. A failure is unlikely to show, even under the address sanitizer. The unit
+/// test `a_wake_by_value_keeps_the_host_while_the_host_is_called` of the runtime is deterministic.
 #[test]
 fn a_wake_by_value_outlives_the_runtime() {
     let _watchdog = Watchdog::over("a wake by value", None);
@@ -255,7 +254,7 @@ fn a_wake_by_value_outlives_the_runtime() {
                 let busy = done.clone();
                 let _: Result<(), Cancelled> = cx
                     .scope(async |s: Scope<Cancelled>| {
-                        // Keeps the thread awake: it takes the entry as soon as it is there.
+                        // Keeps the thread awake, so that it takes the entry immediately.
                         s.spawn(async move |cx: Cx| {
                             while !busy.load(Relaxed) {
                                 cx.yield_now().await;
@@ -283,9 +282,9 @@ fn a_wake_by_value_outlives_the_runtime() {
     }
 }
 
-/// The same with nothing but a reply.
+/// The same with a reply only.
 #[test]
-fn a_reply_outlives_the_runtime_it_was_for() {
+fn a_reply_outlives_its_runtime() {
     let _watchdog = Watchdog::over("a reply", None);
     let (jobs, line) = mpsc::channel::<channel::oneshot::Reply<u32>>();
     let thread = thread::spawn(move || {
@@ -335,7 +334,7 @@ impl Drop for Holds {
 
 static HOLDS: Local<Holds> = Local::new();
 
-/// A task that has ended, outside its scope.
+/// Returns the handle of a task that has ended, outside its scope.
 async fn ended(cx: &Cx) -> Kept {
     let ended = cx.scope(async |s: Scope<Cancelled>| {
         let task = s.spawn(async |_cx: Cx| Ok(7));
@@ -347,9 +346,9 @@ async fn ended(cx: &Cx) -> Kept {
     ended.await.unwrap()
 }
 
-/// The last task of a region ends the region, whose local value ends the last task of another one:
-/// in the middle of a poll that is turning from one region to a third. What goes wrong with that is
-/// seen by the address sanitizer (`cargo xtask asan`), each time.
+/// The last task of a region ends the region, whose local value ends the last task of another one,
+/// in the middle of a poll that moves from one region to a third. The address sanitizer
+/// (`cargo xtask asan`) reports any failure deterministically.
 #[test]
 fn the_end_of_a_local_value_ends_a_task_of_another_region() {
     let runtime = runtime(1);
@@ -376,7 +375,7 @@ fn the_end_of_a_local_value_ends_a_task_of_another_region() {
                 more.push(ended(&cx).await);
             }
             cx.yield_now().await;
-            // A look at memory that is another's by now gives another's number.
+            // Memory that was reused would contain another number.
             assert!(more.iter().all(|task| task.id() != kept.id()));
             assert_eq!(kept.outcome().unwrap().unwrap(), 8);
             drop(kept);
@@ -392,9 +391,9 @@ fn the_end_of_a_local_value_ends_a_task_of_another_region() {
 static NOTED: Local<Counted> = Local::new();
 
 /// A task that awaits its own handle registers its own waker with itself. When it gives up, that
-/// waker must go: it would keep the task, its region and the runtime.
+/// waker must be removed: it would keep the task, its region and the runtime alive.
 #[test]
-fn a_task_that_gave_up_waiting_for_itself_is_not_kept() {
+fn a_task_that_gave_up_awaiting_itself_is_freed() {
     let (runtime, gone) = (runtime(1), Arc::new(AtomicUsize::new(0)));
     let watchdog = Watchdog::over("waiting for itself", runtime.handle());
     let ran: Result<(), Cancelled> = runtime.block_on(async |cx: Cx| {
@@ -430,9 +429,9 @@ fn a_task_that_gave_up_waiting_for_itself_is_not_kept() {
     assert_eq!(gone.load(Relaxed), 1);
 }
 
-/// Several scopes in one, whose policies differ, all cancelled from threads at about the same time.
+/// Nested scopes with different policies, all cancelled from threads at about the same time.
 #[test]
-fn cancels_from_several_threads_meet_in_nested_scopes() {
+fn several_threads_cancel_nested_scopes_concurrently() {
     let runtime = runtime(2);
     let _watchdog = Watchdog::over("nested cancels", runtime.handle());
     let (scopes, to_cancel) = mpsc::channel::<[Scope<Cancelled>; 2]>();
@@ -469,7 +468,7 @@ fn cancels_from_several_threads_meet_in_nested_scopes() {
     assert_eq!(runtime.dump().tasks(), 0);
 }
 
-/// Counts when it goes.
+/// Counts its drop.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {

@@ -1,4 +1,4 @@
-//! The spans of regions and tasks, and the events about their fates, as a subscriber sees them.
+//! The spans of regions and tasks and their events, as a subscriber sees them.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -18,7 +18,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes down what it is told, with the thread it was told on.
+/// Records what it receives, with the thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<(ThreadId, String)>>>);
 
@@ -32,10 +32,10 @@ impl Log {
     }
 }
 
-/// A span by name and number.
+/// The name and number of a span.
 struct Called(String);
 
-/// Fields as text; `id` and the message go before the others.
+/// Fields as text; `id` and the message are separate.
 #[derive(Default)]
 struct Text {
     id: String,
@@ -92,7 +92,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Log {
     }
 }
 
-/// What a program on one worker has a subscriber hear.
+/// Returns the lines that a subscriber records of a program on one worker.
 fn heard(program: impl AsyncFnOnce(Cx)) -> Vec<String> {
     let log = Log::default();
     subscriber::with_default(Registry::default().with(log.clone()), || {
@@ -102,7 +102,7 @@ fn heard(program: impl AsyncFnOnce(Cx)) -> Vec<String> {
     log.lines()
 }
 
-/// What is heard of the runtime itself before and after the lines of a program.
+/// Adds the lines of the runtime before and after those of a program.
 fn in_a_program(outcome: &str, lines: &[&str]) -> Vec<String> {
     let before = [
         "open region 1 in nothing: policy=CollectAll",
@@ -114,7 +114,7 @@ fn in_a_program(outcome: &str, lines: &[&str]) -> Vec<String> {
     [&before[..], lines, &after[..]].concat().into_iter().map(String::from).collect()
 }
 
-/// The lines up to the end of the program; then the runtime goes.
+/// Returns the lines up to the end of the program; the runtime is dropped after that.
 fn of_program(mut lines: Vec<String>) -> Vec<String> {
     let end = lines.iter().position(|line| line == "close region 2").expect("an end");
     lines.truncate(end + 1);
@@ -122,7 +122,7 @@ fn of_program(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn spans_nest_as_scopes_and_tasks_do_and_tell_their_outcomes() {
+fn spans_nest_like_scopes_and_tasks_and_have_outcomes() {
     let lines = heard(async |cx: Cx| {
         let result: Result<(), Cancelled> = cx
             .scope(async |s| {
@@ -169,7 +169,7 @@ fn spans_nest_as_scopes_and_tasks_do_and_tell_their_outcomes() {
 }
 
 #[test]
-fn cancels_panics_and_leaks_are_events_in_the_span_they_are_about() {
+fn cancels_panics_and_leaks_are_events_in_their_spans() {
     let lines = heard(async |cx: Cx| {
         let settings = cx.scope_with(Policy::CollectAll);
         let result = settings
@@ -209,7 +209,7 @@ fn cancels_panics_and_leaks_are_events_in_the_span_they_are_about() {
     );
     let place = format!(" at={}:", file!());
     let placed = lines.iter().filter(|line| line.contains(&place)).count();
-    assert_eq!(placed, 1, "the leak names its place: {lines:#?}");
+    assert_eq!(placed, 1, "the leak names its location: {lines:#?}");
     let without_place = |line: String| line.split(&place).next().map(String::from);
     let lines = lines.into_iter().filter_map(without_place).collect();
     assert_eq!(of_program(lines), expected);
@@ -277,7 +277,7 @@ fn a_cleanup_that_overruns_and_a_grace_that_expires_are_warnings() {
 }
 
 #[test]
-fn a_scope_opened_in_a_users_span_is_inside_it() {
+fn a_scope_opened_in_a_user_span_is_inside_it() {
     let lines = heard(async |cx: Cx| {
         let request = info_span!("request", id = 7);
         let scope = cx.scope(async |s| {
@@ -307,9 +307,9 @@ fn a_scope_opened_in_a_users_span_is_inside_it() {
     assert_eq!(of_program(lines), expected);
 }
 
-/// The worker on which a task has its first poll is blocked while it has its second.
+/// The worker of the first poll of a task is blocked during the second one.
 #[test]
-fn a_task_that_moves_takes_its_span_along() {
+fn a_task_keeps_its_span_on_another_thread() {
     let log = Log::default();
     subscriber::set_global_default(Registry::default().with(log.clone())).unwrap();
     let runtime = Runtime::builder().workers(2).build().unwrap();
@@ -326,7 +326,7 @@ fn a_task_that_moves_takes_its_span_along() {
                     Ok(())
                 });
                 let first = begun.recv().unwrap();
-                // Both workers are blocked, and the other one is let go.
+                // Both workers are blocked, and the other one is released.
                 let blocked: Vec<_> = (0..2)
                     .map(|_| {
                         let (release, released) = mpsc::channel::<()>();
@@ -355,11 +355,11 @@ fn a_task_that_moves_takes_its_span_along() {
     let on = |text: &str| log.iter().find(|(_, line)| line == text).map(|(thread, _)| *thread);
     let [first, second] = ["first", "second"].map(|text| on(&format!("info in task 2: {text}")));
     assert!(first.is_some() && second.is_some() && first != second, "{log:?}");
-    // Nothing is left of it on either thread.
+    // No span is left entered on either thread.
     assert!(tracing::Span::current().is_none());
 }
 
-/// Panics when it is told something of this kind.
+/// Panics in the chosen callback.
 #[derive(Clone)]
 struct Angry {
     about: &'static str,
@@ -394,7 +394,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Angry {
 }
 
 #[test]
-fn a_subscriber_that_panics_changes_nothing() {
+fn a_panicking_subscriber_is_contained() {
     for about in ["new", "record", "close", "event"] {
         let panics = Arc::new(AtomicU64::new(0));
         let angry = Angry { about, panics: panics.clone() };
@@ -414,7 +414,7 @@ fn a_subscriber_that_panics_changes_nothing() {
             assert_eq!(result, Ok(7));
             let (counted, heard) = (runtime.metrics().health.callback_panics, panics.load(Relaxed));
             assert!(counted > 0, "{about}");
-            // What is said about a panic is an event too, whose panic is not counted.
+            // The report of a panic is an event too, whose panic is not counted.
             assert!(counted == heard || about == "event" && counted < heard, "{about}");
         });
     }
@@ -448,7 +448,7 @@ fn a_callback_that_panics_is_an_error() {
 }
 
 #[test]
-fn a_cancel_that_a_task_does_not_look_at_is_a_warning_once() {
+fn an_unobserved_cancel_is_a_warning_once() {
     let lines = heard(async |cx: Cx| {
         let _ = cx
             .scope(async |s: Scope<Cancelled>| {
@@ -469,9 +469,9 @@ fn a_cancel_that_a_task_does_not_look_at_is_a_warning_once() {
 }
 
 #[test]
-fn a_timeout_in_which_nothing_looks_is_a_warning_once() {
+fn an_unobserved_timeout_is_a_warning_once() {
     let lines = heard(async |cx: Cx| {
-        // Of a crate that knows nothing of asx: a thread wakes it when it is done.
+        // A foreign future: a thread wakes it when it is ready.
         let (begun, mut polls) = (cx.now(), 0);
         let deaf = poll_fn(move |context| {
             polls += 1;
@@ -495,7 +495,7 @@ fn a_timeout_in_which_nothing_looks_is_a_warning_once() {
 
 const CHILD: &str = "ASX_TEST_CHILD";
 
-/// Drops the last reference to a runtime when it hears of a long poll.
+/// Drops the last reference to a runtime when it receives the report of a long poll.
 struct DropsRuntime(Mutex<Option<Arc<Runtime>>>, mpsc::Sender<String>);
 
 impl<S: Subscriber> Layer<S> for DropsRuntime {
@@ -515,7 +515,7 @@ impl<S: Subscriber> Layer<S> for DropsRuntime {
     }
 }
 
-/// In a separate process: threads of a runtime hear of a global subscriber only.
+/// In a separate process, because the threads of a runtime use a global subscriber only.
 #[test]
 fn child_drops_the_runtime_on_the_monitor_thread() {
     if std::env::var_os(CHILD).is_none() {

@@ -1,10 +1,10 @@
-//! What must not compile, and how the compiler says so.
+//! Programs that must not compile, and the messages of the compiler.
 
 #[test]
 fn misuse_is_explained() {
     let cases = trybuild::TestCases::new();
     if cfg!(feature = "lab") {
-        // The others are said in slightly other words here: there are more things called `Task`.
+        // With the lab, the messages list more types called `Task`.
         return cases.compile_fail("tests/ui/lab/*.rs");
     }
     cases.compile_fail("tests/ui/*.rs");

@@ -1,6 +1,6 @@
-//! Small random programs that wait for each other: what threads do, what all orders come to, and
-//! what one order of each class comes to, as in `grains.rs`. Wakes, polls that are left, ends and
-//! cancels are what a reduction leaves out most of.
+//! Small random programs that wait for each other: outcomes of threads, of all orders, and of one
+//! order in each equivalence class, as in `grains.rs`. A reduction leaves out most orders of wakes,
+//! abandoned polls, ends and cancels.
 
 #![cfg(feature = "lab")]
 
@@ -15,28 +15,28 @@ use asx::sync::{Mutex, Semaphore};
 use asx::{Cancelled, Cx, Runtime, join, race};
 use common::{draws, outcomes};
 
-/// What a task does.
+/// One step of a task.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Waits for the next message of its own.
+    /// Waits for the next message to this task.
     Recv,
-    /// Waits for a permit, which it keeps for good.
+    /// Waits for a permit, which it keeps permanently.
     Acquire,
-    /// Sends to the program, which takes what comes.
+    /// Sends to the program, which receives everything.
     Send,
     /// Waits for a message or a permit, whichever is first.
     Race,
     /// Waits for both.
     Both,
-    /// Keeps a lock while it waits for a message.
+    /// Holds a lock while it waits for a message.
     LockAndRecv,
     Lock,
     Yield,
-    /// Gives others a permit.
+    /// Adds a permit for others.
     Release,
     /// Sleeps for the given number of milliseconds, and reads the time.
     Sleep(u64),
-    /// Waits for a permit, but not for longer than a millisecond.
+    /// Waits for a permit for at most a millisecond.
     Timeout,
 }
 
@@ -52,7 +52,7 @@ const STEPS: [Step; 9] = [
     Step::Release,
 ];
 
-/// The steps of programs with timers: more of those that depend on time.
+/// The steps of programs with timers: more of them depend on time.
 const TIMED: [Step; 9] = [
     Step::Sleep(1),
     Step::Sleep(1),
@@ -65,14 +65,14 @@ const TIMED: [Step; 9] = [
     Step::Release,
 ];
 
-/// What each of two tasks does, and whether the second is cancelled.
+/// The steps of each of two tasks, and whether the second is cancelled.
 #[derive(Clone, Debug)]
 struct Program {
     tasks: [Vec<Step>; 2],
     cancels: bool,
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 fn program(seed: u64, steps: &[Step]) -> Program {
     let mut below = draws(seed);
     let kinds: Vec<Step> = (0..2).map(|_| steps[below(steps.len())]).collect();
@@ -80,17 +80,17 @@ fn program(seed: u64, steps: &[Step]) -> Program {
     Program { tasks, cancels: below(3) == 0 }
 }
 
-/// What tasks have in common.
+/// The objects that tasks share.
 struct Shared {
     gate: Semaphore,
     number: Mutex<i64>,
 }
 
-/// What was seen, in the order of each task and by the program, and what is left.
+/// The observations of each task and of the program in their order, and the state at the end.
 type Outcome = (Vec<Vec<i64>>, Vec<i64>, i64);
 
 async fn wait(cx: &Cx, gate: &Semaphore) -> Result<(), Cancelled> {
-    // Nothing is ever closed.
+    // The semaphore is never closed.
     gate.acquire(cx).await.map_err(|_| cx.checkpoint().unwrap_err())?.forget();
     Ok(())
 }
@@ -179,9 +179,9 @@ async fn run(cx: Cx, program: Program) -> Outcome {
                 })
                 .collect();
             drop(back);
-            // Enough for all that wait, in whatever order.
+            // Enough for all waiting tasks, in any order.
             for (message, feed) in feeds.iter().enumerate() {
-                // Unless the task has ended.
+                // Fails if the task has ended.
                 let _ = feed.try_send(message as i64 + 10);
             }
             shared.gate.add_permits(permits);
@@ -200,18 +200,18 @@ async fn run(cx: Cx, program: Program) -> Outcome {
             Ok::<_, Cancelled>((logs, seen))
         })
         .await
-        .expect("nobody cancels the program");
+        .expect("the program is not cancelled");
     let number = *shared.number.try_lock().expect("free");
     (logs, seen, number * 100 + shared.gate.available_permits() as i64)
 }
 
-/// Programs of each of two tests, orders that are tried of each, and classes that one may have: few
-/// in debug, where a run takes thirty times as long.
+/// The number of programs in each of two tests, of orders tried for each, and of classes that one
+/// may have. They are small in debug, where a run takes thirty times as long.
 const PROGRAMS: u64 = if cfg!(debug_assertions) { 15 } else { 80 };
 const ORDERS: u64 = if cfg!(debug_assertions) { 200 } else { 4_000 };
 const CLASSES: u64 = if cfg!(debug_assertions) { 1_000 } else { 5_000 };
 
-/// Compares what the programs of half of the seeds come to.
+/// Compares the outcomes of the programs of half of the seeds.
 fn compare(half: u64) {
     let seeds = half * PROGRAMS..(half + 1) * PROGRAMS;
     let runtime = Runtime::builder().workers(2).build().unwrap();
@@ -242,8 +242,8 @@ fn compare(half: u64) {
     assert!(reduced * 10 > count * tenths && differ * 4 > count, "{reduced} proved, {differ} vary");
 }
 
-/// Programs with timers have, with time that stands still while tasks can run, the same outcomes in
-/// a reduced search as in all orders.
+/// Programs with timers have the same outcomes in a reduced search as in all orders, if time stands
+/// still while tasks can run.
 #[test]
 fn programs_with_timers_lose_no_outcome() {
     let mut reduced = 0;

@@ -1,27 +1,27 @@
-//! Futures of others.
+//! Foreign futures: those of other crates.
 //!
-//! A future of another crate can be awaited in a task like any other. It knows nothing of asx, so
-//! it does not look whether the task is to stop. Where that matters is what this chapter is about:
+//! A task can await a future of another crate like any other. Such a future does not know asx and
+//! does not observe cancels. This chapter describes the ways to cancel it:
 //!
-//! | you want | write | the future |
+//! | goal | write | the future |
 //! |---|---|---|
-//! | its output, whatever happens | `future.await` | is waited for by cancels and timeouts |
+//! | its output in any case | `future.await` | cancels and timeouts wait for it |
 //! | to give it up on a cancel | [`cx.abandon_on_cancel(..)`][abandon] | is dropped on a cancel |
 //! | to give it up in a [`select!`] | [`assume_cancel_safe(..)`][assume] | is dropped if it loses |
-//! | to go on with it after a [`select!`] | `&mut future`, `future.as_mut()` | stays |
-//! | to stop it by its own means | [`Cx::cancelled`] in a [`select!`] | is told, and waited for |
+//! | to continue it after a [`select!`] | `&mut future`, `future.as_mut()` | stays |
+//! | to stop it by its own API | [`Cx::cancelled`] in a [`select!`] | is stopped, and waited for |
 //!
 //! [abandon]: Cx::abandon_on_cancel
 //! [assume]: assume_cancel_safe
 //!
-//! # A timeout that does nothing
+//! # A timeout without effect
 //!
-//! A [timeout](Cx::timeout) asks what is in it to stop, and waits until it has. A future that does
-//! not look is waited for until it is done:
+//! A [timeout](Cx::timeout) cancels the operation inside and waits until it ends. For a future that
+//! does not observe cancels, it waits until that is ready:
 //!
 //! ```
 //! # mod client {
-//! #     /// An answer that takes its time.
+//! #     /// A slow answer.
 //! #     pub async fn get(takes: std::time::Duration) -> &'static str {
 //! #         let cx = asx::Cx::current().unwrap();
 //! #         let end = cx.now() + takes;
@@ -33,11 +33,11 @@
 //!
 //! #[asx::main]
 //! async fn main(cx: &Cx) {
-//!     // `client` is a crate that knows nothing of asx.
+//!     // `client` is a crate without support for asx.
 //!     let late = cx.timeout(1.millis(), async |_cx| {
 //!         Ok::<_, Cancelled>(client::get(20.millis()).await)
 //!     });
-//!     assert_eq!(late.await, Ok("an answer")); // after 20 ms: nothing in there has looked
+//!     assert_eq!(late.await, Ok("an answer")); // after 20 ms: the cancel was not observed
 //!
 //!     let late = cx.timeout(1.millis(), async |cx| {
 //!         cx.abandon_on_cancel(client::get(20.millis())).await
@@ -46,26 +46,26 @@
 //! }
 //! ```
 //!
-//! A timeout in which nothing has looked for a second after its time is reported: as a warning of
-//! `tracing` that names its line, in [`Health::unheeded_timeouts`], and as a failure of a test in
-//! the lab.
+//! A timeout whose cancel has not been observed for a second is reported: as a warning of `tracing`
+//! with its location, in [`Health::unheeded_timeouts`], and as a failure of a test in the lab.
 //!
-//! # What loses nothing
+//! # Cancel safety
 //!
-//! To drop a future half-way is right if that loses nothing: nothing was taken, sent or promised
-//! yet. What a crate says about "cancel safety" tells. Mostly a receive of a channel is fine, and
-//! so is a request whose answer nobody needs. A `read_exact` is not (what it has read is gone), nor
-//! is a send that holds the message, nor a transaction between two of its steps.
+//! A future may be dropped before it is ready if that loses nothing: no data was taken, sent or
+//! reserved yet. The documentation of a crate describes this as "cancel safety". A receive of a
+//! channel usually is cancel-safe, and so is a request whose answer is not needed. A `read_exact`
+//! is not, because the bytes it has read are lost. Neither is a send that holds the message, or a
+//! transaction between two of its steps.
 //!
-//! [`Cx::abandon_on_cancel`] and [`assume_cancel_safe`] are how you say that it is fine. Nothing
-//! can check it, so the words are there to be searched for. Without one of them `select!` does not
-//! take the future, and the compiler's message says so.
+//! [`Cx::abandon_on_cancel`] and [`assume_cancel_safe`] state that a future is cancel-safe. This
+//! cannot be checked, but the names can be searched for. `select!` does not accept a foreign future
+//! without one of them, and the compiler's message says so.
 //!
-//! # A future that is kept
+//! # A borrowed future
 //!
-//! What is borrowed is not dropped. So `select!` takes `&mut future` and `Pin<&mut F>` of *any*
-//! future: it is still there afterwards. That is how a loop does other things while something takes
-//! its time, and how a connection of a server is told to end:
+//! A borrowed future is not dropped. `select!` therefore accepts `&mut future` and `Pin<&mut F>` of
+//! *any* future, which is still there afterwards. This lets a loop do other work while a future is
+//! pending, and shut a connection of a server down gracefully:
 //!
 //! ```
 //! # mod server {
@@ -91,16 +91,16 @@
 //! use asx::prelude::*;
 //! use std::pin::pin;
 //!
-//! /// A connection of hyper, for example: it ends in order when it is told to.
+//! /// Serves a connection, of hyper for example, with a graceful shutdown.
 //! async fn serve(cx: &Cx, connection: server::Connection) -> std::io::Result<()> {
 //!     let mut connection = pin!(connection);
-//!     let mut told = false;
+//!     let mut stopping = false;
 //!     loop {
 //!         select! {
 //!             end = connection.as_mut() => return end,
-//!             _ = cx.stopping(), if !told => {
-//!                 told = true;
-//!                 connection.as_mut().graceful_shutdown(); // finishes what is begun
+//!             _ = cx.stopping(), if !stopping => {
+//!                 stopping = true;
+//!                 connection.as_mut().graceful_shutdown(); // completes requests in progress
 //!             }
 //!         }
 //!     }
@@ -119,10 +119,10 @@
 //! }
 //! ```
 //!
-//! # A future with a handle of its own
+//! # A future with its own stop mechanism
 //!
-//! Some crates have a way to stop what they do: a token, a handle, a `close`. Let the task tell it,
-//! and wait for the end, so that nothing is lost and nothing runs on:
+//! Some crates have a way to stop an operation: a token, a handle, a `close`. Call it on a cancel
+//! and wait for the end, so that nothing is lost and nothing continues to run:
 //!
 //! ```
 //! # mod job {
@@ -138,7 +138,7 @@
 //! #             inner.1.take().map(Waker::wake);
 //! #         }
 //! #     }
-//! #     /// Runs until its token says no: how much it has done.
+//! #     /// Runs until its token is set; returns the amount of work done.
 //! #     pub fn run(token: Token) -> impl Future<Output = u32> {
 //! #         poll_fn(move |context| {
 //! #             let mut inner = token.0.lock().unwrap();
@@ -157,7 +157,7 @@
 //!         done = job.as_mut() => return done,
 //!         _ = cx.cancelled() => token.stop(),
 //!     }
-//!     job.await // what it has done until then
+//!     job.await // the work done until then
 //! }
 //!
 //! #[asx::main]
@@ -173,12 +173,11 @@
 //! }
 //! ```
 //!
-//! # The other way round
+//! # asx operations in foreign combinators
 //!
 //! Operations of asx may be awaited in combinators of other crates (`FuturesUnordered`,
-//! `futures::join!`), which poll only what was woken: they hear of cancels all the same. What is
-//! awaited outside of any task, on a thread or an executor of your own, works with any context; see
-//! [`wait`].
+//! `futures::join!`), which poll only woken futures: they still observe cancels. Outside of tasks,
+//! on any thread or executor, they can be awaited with any context; see [`wait`].
 
 #[cfg(doc)]
 use crate::{Cx, Health, assume_cancel_safe, select, wait};

@@ -1,13 +1,13 @@
-//! For those who know tokio: programs side by side.
+//! From tokio: the same programs with tokio and with asx.
 //!
-//! | tokio | here |
+//! | tokio | asx |
 //! |---|---|
 //! | `spawn` | [`Scope::spawn`]; a clone of the scope may go to other tasks and threads |
-//! | `JoinSet` | a scope; by the order of ends: a [`group`](group()) of handles that are awaited |
-//! | `JoinHandle::abort` | [`Task::cancel`] asks; [`Scope::stop_within`] ends by force at last |
+//! | `JoinSet` | a scope; in order of completion: a [`group`](group()) of awaited handles |
+//! | `JoinHandle::abort` | [`Task::cancel`] is cooperative; [`Scope::stop_within`] aborts finally |
 //! | `CancellationToken` | a scope: [`Scope::cancel`], or [`Scope::stop`] with [`Cx::stopping`] |
-//! | `TaskTracker` | a scope: its end waits for all that is in it |
-//! | `select!` | [`select!`] where losers lose nothing, else [`race!`], which waits for them |
+//! | `TaskTracker` | a scope, which waits for everything in it |
+//! | `select!` | [`select!`] for cancel-safe futures, else [`race!`], which waits for losers |
 //! | `join!`, `try_join!` | [`join!`], [`try_join!`] |
 //! | `time::timeout` | [`Cx::timeout`] cancels and drains; [`Cx::abandon_on_cancel`] drops |
 //! | (no equivalent) | [`Cx::timeout_or_late`] also returns a value that came after the limit |
@@ -20,15 +20,15 @@
 //! | `AsyncRead`, `AsyncWrite` | `TcpStream::bound`; tokio's own with the feature `tokio` |
 //! | `signal::ctrl_c`, `signal::unix` | `asx::signal`, and [`Scope::stop`] or [`Handle::stop`] |
 //!
-//! Two things are new. *The context*: what waits takes a `cx`, which is how a cancel finds it.
-//! *The end*: a scope returns when all in it has ended, so there is nothing to collect, to abort or
-//! to forget.
+//! There are two differences. Operations that wait take a *context* `cx`, by which a cancel reaches
+//! them. A *scope* returns when everything in it has ended, so there are no handles to collect, to
+//! abort or to forget.
 //!
 //! # Errors
 //!
-//! In tokio a task gives a `Result` in a `Result`: its own error, and whether it panicked or was
-//! aborted. The other tasks go on, unless you abort them; those that were aborted are dropped at
-//! some await.
+//! In tokio, awaiting a task gives a `Result` in a `Result`: the outer one for a panic or abort,
+//! the inner one for the error of the task. Other tasks continue unless you abort them. An aborted
+//! task is dropped at one of its awaits.
 //!
 //! ```ignore
 //! // tokio
@@ -45,8 +45,8 @@
 //! }
 //! ```
 //!
-//! Here the first error of a child asks the others to stop, waits for them, and is what the scope
-//! returns. [`Task::value`] is the value of a task or its error as it is; a panic goes on.
+//! In asx, the first error of a child cancels the others, and the scope waits for them and returns
+//! it. [`Task::value`] returns the value of a task or its own error, and resumes a panic.
 //!
 //! ```
 //! # use asx::prelude::*;
@@ -67,7 +67,7 @@
 //!         }
 //!         Ok(total)
 //!     })
-//!     .await // the others have ended, and cleaned up
+//!     .await // the others have ended and cleaned up
 //! }
 //! # #[asx::main]
 //! # async fn main(cx: &Cx) {
@@ -78,8 +78,8 @@
 //! # }
 //! ```
 //!
-//! An error type of your own is made of a [`Cancelled`], and of a [`Disconnected`] if it uses
-//! channels; one line has `?` do the rest:
+//! An error type converts from [`Cancelled`], and from [`Disconnected`] if it uses channels. One
+//! macro call adds the conversions from all other errors of waits:
 //!
 //! ```
 //! use asx::channel::Disconnected;
@@ -88,7 +88,7 @@
 //! #[derive(Debug)]
 //! enum AppError {
 //!     Cancelled(Cancelled),
-//!     Alone,
+//!     Disconnected,
 //! }
 //!
 //! impl From<Cancelled> for AppError {
@@ -99,7 +99,7 @@
 //!
 //! impl From<Disconnected> for AppError {
 //!     fn from(_: Disconnected) -> Self {
-//!         AppError::Alone
+//!         AppError::Disconnected
 //!     }
 //! }
 //!
@@ -132,9 +132,8 @@
 //! }
 //! ```
 //!
-//! The same here; the order is the one written, unless it says `random(cx);`. Whether a future
-//! loses something when it is dropped is a matter of its type: what might lose a message does not
-//! compile.
+//! In asx, branches are polled in the order written, unless `random(cx);` is added. Cancel safety
+//! is part of a future's type: a future that might lose a message does not compile.
 //!
 //! ```
 //! # use asx::prelude::*;
@@ -152,7 +151,7 @@
 //!             Ok(order) = orders.recv(cx) => sum += order,
 //!             Ok(()) = quit.recv(cx) => break Ok(sum),
 //!             tick = beat.tick(cx) => {
-//!                 tick?; // a cancel is seen here, if nowhere else
+//!                 tick?; // returns on a cancel
 //!                 println!("still here");
 //!             }
 //!         }
@@ -186,7 +185,7 @@
 //!         loop {
 //!             tokio::select! {
 //!                 _ = token.cancelled() => break,
-//!                 _ = work(id) => {} // dropped half-way, if the token was first
+//!                 _ = work(id) => {} // dropped in the middle if the token was set first
 //!             }
 //!         }
 //!         clean_up(id).await;
@@ -200,9 +199,9 @@
 //! }
 //! ```
 //!
-//! A scope is both token and tracker. Told to stop, tasks finish what they are at; asked after the
-//! grace, they see a cancel at the next operation that waits; what ignores that too is ended by
-//! force, and a [dump](Handle::dump) says who it was.
+//! A scope is both token and tracker. A stop notifies its tasks, which complete their current work.
+//! After the grace period they are cancelled, which they observe at their next wait. After another
+//! one, tasks that ignore the cancel are aborted. A [dump](Handle::dump) names them.
 //!
 //! ```
 //! # use asx::prelude::*;
@@ -223,14 +222,14 @@
 //!             # let cleaned = count.clone();
 //!             s.spawn(async move |cx: Cx| {
 //!                 while !cx.is_stopping() {
-//!                     work(&cx, id).await?; // finished, unless the grace is over
+//!                     work(&cx, id).await?; // completes, unless the grace period has passed
 //!                 }
 //!                 clean_up(&cx, &cleaned).await;
 //!                 Ok(())
 //!             });
 //!         }
 //!         ctrl_c(cx).await?;
-//!         s.stop_within(10.secs()); // told now; asked after 10 s; ended by force 10 s later
+//!         s.stop_within(10.secs()); // notified now, cancelled after 10 s, aborted 10 s later
 //!         Ok::<_, Cancelled>(())
 //!     })
 //!     .await?; // returns when all have ended
@@ -239,7 +238,7 @@
 //! }
 //! ```
 //!
-//! # Combinators of your own
+//! # Combinators
 //!
 //! ```ignore
 //! // tokio
@@ -259,8 +258,8 @@
 //! }
 //! ```
 //!
-//! The closure gets the context; a cancel ends the wait. [`retry`] is there, with a jitter;
-//! [`helpers`] has more on the signature.
+//! The closure receives the context, and a cancel ends the wait. asx has a [`retry`] with jitter;
+//! [`helpers`] explains the signature.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -299,12 +298,12 @@
 //! # Futures of other crates
 //!
 //! ```ignore
-//! // tokio: the request is dropped after a second, whatever it was about to do
+//! // tokio: the request is dropped after a second, in any state
 //! let answer = tokio::time::timeout(Duration::from_secs(1), client.get(url)).await?;
 //! ```
 //!
-//! A timeout asks and waits. A future that does not look is given up only if you say that it loses
-//! nothing by that ([`foreign_futures`] has the other ways):
+//! A timeout of asx cancels and waits. A future that does not observe the cancel is dropped only if
+//! you state that it is cancel-safe ([`foreign_futures`] has other ways):
 //!
 //! ```
 //! # use asx::prelude::*;
@@ -336,9 +335,9 @@
 //! }
 //! ```
 //!
-//! Here a test runs under many schedules, with the same clock, and with each task cancelled at each
-//! of its awaits if you ask for it. It fails if something is left behind, deadlocks, or ignores a
-//! cancel, and says which schedule did it, to be run again.
+//! With asx a test runs under many schedules with the same kind of clock, and optionally with each
+//! task cancelled at each of its awaits. It fails if a run leaks, deadlocks or ignores a cancel,
+//! and prints the schedule so that it can be repeated.
 //!
 #![cfg_attr(feature = "lab", doc = "```")]
 #![cfg_attr(not(feature = "lab"), doc = "```ignore")]
@@ -354,7 +353,7 @@
 //!             tx.send(&cx, 7).await.ok();
 //!             Ok(())
 //!         });
-//!         // The sender may be cancelled before it sends: that is what this test is about.
+//!         // The sender may be cancelled before it sends: this test covers that.
 //!         if let Some(order) = rx.next(cx).await? {
 //!             assert_eq!(order, 7);
 //!         }
@@ -362,7 +361,7 @@
 //!     })
 //!     .await
 //! }
-//! # // What the attribute is made of, so that it runs here.
+//! # // The expansion of the attribute, so that it runs here.
 //! # let report = asx::lab::check(async |cx: Cx| {
 //! #     let (tx, mut rx) = channel::bounded(1);
 //! #     cx.scope(async |s| {

@@ -1,17 +1,17 @@
-//! Helpers of your own that take closures, and those that are there.
+//! Helper functions that take closures: writing them, and the existing ones.
 //!
 //! # The signature
 //!
-//! A helper that calls a closure with the context takes it like this: with the lifetime of the
-//! context that it has itself, and with a type for the future.
+//! A helper that passes the context to a closure has this signature: the lifetime of its own
+//! context parameter, and a type parameter for the future.
 //!
 //! ```
 //! use asx::prelude::*;
 //!
-//! /// Says how long something takes.
+//! /// Prints how long an operation takes.
 //! async fn timed<'a, M, F>(cx: &'a Cx, what: &str, op: M) -> F::Output
 //! where
-//!     M: FnOnce(&'a Cx) -> F, // FnMut, if it is called more than once
+//!     M: FnOnce(&'a Cx) -> F, // FnMut if it is called more than once
 //!     F: Future,
 //! {
 //!     let begun = cx.now();
@@ -23,7 +23,7 @@
 //! #[asx::main]
 //! async fn main(cx: &Cx) -> Result<(), Cancelled> {
 //!     cx.scope(async |s| {
-//!         // In a task, which may move to another thread, with a closure that borrows.
+//!         // In a task that may move to another thread, with a closure that borrows.
 //!         s.spawn(async |cx: Cx| {
 //!             let name = String::from("a nap");
 //!             let naps = async |cx: &Cx| {
@@ -38,22 +38,24 @@
 //! }
 //! ```
 //!
-//! * `impl AsyncFn(&Cx) -> T` reads better and works, until it is called in a task that
-//!   [`Scope::spawn`] starts, with a closure that borrows: "implementation of `Send` is not general
-//!   enough". The compiler would have to know that its futures are `Send` for *every* lifetime of a
-//!   context, and there is no way to say that. With `'a` there is one lifetime and one future, and
-//!   it sees by itself whether that is `Send`.
-//! * An `async |cx| ..` closure is `FnMut` unless it changes what it has captured. If it does, make
-//!   the change outside of the future: `|cx| { attempts += 1; async move { .. } }`.
-//! * What the helper gives to [`Cx::timeout`], [`race`](race()) and the like is the same context:
+//! * `impl AsyncFn(&Cx) -> T` is shorter, but fails to compile with a closure that borrows in a
+//!   task started by [`Scope::spawn`]: "implementation of `Send` is not general enough". The
+//!   compiler would need a bound that its futures are `Send` for *every* lifetime of a context,
+//!   which cannot be expressed. With `'a` there is one lifetime and one future, whose `Send` is
+//!   inferred.
+//! * An `async |cx| ..` closure is `FnMut` unless it modifies its captures. If it does, modify them
+//!   outside of the future: `|cx| { attempts += 1; async move { .. } }`.
+//! * The helper passes the same context to [`Cx::timeout`], [`race`](race()) and the like:
 //!   `cx.timeout(limit, |cx| op(cx))`.
 //!
-//! # Those that are there
+//! # Existing helpers
 //!
-//! [`retry`] is the model: it waits a little longer after each failure ([`Backoff`]), by a chance
-//! that the lab can replay. [`race_ok`](race_ok()) takes the first success, [`hedge`] makes a
-//! second attempt beside one that is slow. Whatever is given up is asked to stop and waited for:
-//! when a helper returns, nothing of it runs on.
+//! * [`retry`] waits longer after each failure ([`Backoff`]), with random jitter that the lab can
+//!   replay.
+//! * [`race_ok`](race_ok()) returns the first success.
+//! * [`hedge`] starts a second attempt beside a slow one.
+//!
+//! Other attempts are cancelled and waited for: no attempt is running when a helper returns.
 //!
 //! ```
 //! use asx::prelude::*;
@@ -83,7 +85,7 @@
 //!
 //! #[asx::main]
 //! async fn main(cx: &Cx) {
-//!     // Once more after a `Busy`, within two seconds in all.
+//!     // Retries after a `Busy`, within two seconds in total.
 //!     let often = Backoff::new(1.millis()).attempts(3);
 //!     let is_busy = |error: &AskError| *error == AskError::Busy;
 //!     let answer = cx.timeout(2.secs(), async |cx| {
@@ -91,12 +93,12 @@
 //!     });
 //!     assert_eq!(answer.await, Err(AskError::Forbidden));
 //!
-//!     // Whoever can answer.
+//!     // The first success.
 //!     let answer =
 //!         race_ok(cx, async |cx| ask(cx, "busy").await, async |cx| ask(cx, "spare").await);
 //!     assert_eq!(answer.await.unwrap(), "an answer from spare");
 //!
-//!     // Once more beside it, if there is no answer after 50 ms.
+//!     // A second attempt if there is no answer after 50 ms.
 //!     let answer = hedge(cx, 50.millis(), async |cx| ask(cx, "near").await);
 //!     assert_eq!(answer.await.unwrap(), "an answer from near");
 //! }

@@ -1,8 +1,8 @@
-//! Chapters of the book that stand on their own; the first ones are on the [first page](crate).
+//! Further chapters of the book; the first ones are on the [first page](crate).
 //!
-//! * [`from_tokio`]: programs side by side, for those who know tokio
-//! * [`foreign_futures`]: futures of other crates, and what cancels mean to them
-//! * [`helpers`]: helpers of your own that take closures, and those that are there
+//! * [`from_tokio`]: the same programs with tokio and with asx
+//! * [`foreign_futures`]: how foreign futures take part in cancels and timeouts
+//! * [`helpers`]: writing helper functions that take closures, and the existing ones
 
 pub mod foreign_futures;
 pub mod from_tokio;

@@ -1,20 +1,20 @@
-//! What the tests of programs share.
+//! Helpers for tests of programs.
 
-#![allow(dead_code, reason = "not all tests use all of it")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Mutex;
 
 use asx::Runtime;
 use asx::prelude::*;
 
-/// On one worker and on two.
+/// Runs a test on one worker and on two.
 pub(crate) fn on_each(test: impl Fn(&Runtime)) {
     for workers in [1, 2] {
         test(&Runtime::builder().workers(workers).build().unwrap());
     }
 }
 
-/// What happened, in order.
+/// A log of events in their order.
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Vec<String>>);
 
@@ -28,7 +28,7 @@ impl Log {
     }
 }
 
-/// Waits to be cancelled, cleans up for some polls, and logs why.
+/// Waits for a cancel, cleans up for some polls, and logs the reason.
 pub(crate) async fn until_cancelled(cx: &Cx, log: &Log, who: &str) -> Cancelled {
     let cancelled = cx.cancelled().await;
     for _ in 0..3 {
@@ -38,7 +38,7 @@ pub(crate) async fn until_cancelled(cx: &Cx, log: &Log, who: &str) -> Cancelled 
     cancelled
 }
 
-/// Random numbers below others, which follow from a seed.
+/// Returns a generator of random numbers below a bound, from a seed.
 pub(crate) fn draws(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     move |count| {
@@ -49,7 +49,7 @@ pub(crate) fn draws(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// What a search has seen a program come to, and whether it has seen all.
+/// Returns the outcomes that a search has seen, and whether it has seen all.
 #[cfg(feature = "lab")]
 pub(crate) fn outcomes<P: Clone + std::fmt::Debug, O: Ord>(
     program: &P,
@@ -65,7 +65,7 @@ pub(crate) fn outcomes<P: Clone + std::fmt::Debug, O: Ord>(
     .how(how)
     .grain(asx::lab::Grain::Operation)
     .runs(runs)
-    // All of them, however busy the machine is.
+    // The search must be complete, however busy the machine is.
     .time(std::time::Duration::from_secs(600))
     .run();
     assert!(report.failure.is_none(), "{program:?}: {report}");

@@ -18,17 +18,17 @@ pub(crate) const ADDRESSES: &[Case] = &[
     },
     Case {
         name: "each_end_knows_both_addresses",
-        rule: "local here is peer there, and accept tells the peer's",
+        rule: "the local address of one end is the peer address of the other, also in accept",
         run: |cx| Box::pin(both_addresses(cx)),
     },
     Case {
-        name: "version_six_works_alike",
-        rule: "a connection over [::1] has addresses of version 6 at both ends",
+        name: "ipv6_works_like_ipv4",
+        rule: "a connection over [::1] has IPv6 addresses at both ends",
         run: |cx| Box::pin(version_six(cx)),
     },
     Case {
-        name: "any_address_is_each_of_them",
-        rule: "a listener at 0.0.0.0 is reached at 127.0.0.1, where its end then is",
+        name: "the_unspecified_address_is_each_address",
+        rule: "a listener at 0.0.0.0 is reached at 127.0.0.1, the address of its end",
         run: |cx| Box::pin(any_address(cx)),
     },
     Case {
@@ -37,7 +37,7 @@ pub(crate) const ADDRESSES: &[Case] = &[
         run: |cx| Box::pin(bound_once(cx)),
     },
     Case {
-        name: "any_address_takes_the_port_of_all",
+        name: "the_unspecified_address_takes_the_port_of_all",
         rule: "a listener at 127.0.0.1 keeps another from 0.0.0.0 at that port: AddrInUse",
         run: |cx| Box::pin(any_address_in_use(cx)),
     },
@@ -57,31 +57,31 @@ pub(crate) const ADDRESSES: &[Case] = &[
         run: |cx| Box::pin(foreign_address(cx)),
     },
     Case {
-        name: "tcp_and_udp_have_ports_of_their_own",
-        rule: "one port can be bound for each of them",
+        name: "tcp_and_udp_have_separate_ports",
+        rule: "TCP and UDP can be bound to the same port",
         run: |cx| Box::pin(own_ports(cx)),
     },
     Case {
-        name: "the_first_address_that_can_be_bound_is",
+        name: "bind_uses_the_first_available_address",
         rule: "of several addresses to bind, one in use is passed over",
         run: |cx| Box::pin(first_that_binds(cx)),
     },
     Case {
-        name: "a_client_can_say_where_it_is",
-        rule: "a connection from a chosen address and port is from there",
+        name: "a_client_can_choose_its_address",
+        rule: "a connection from a chosen address and port has that peer address",
         run: |cx| Box::pin(chosen_local(cx)),
     },
     Case {
-        name: "what_is_no_address_is_refused",
-        rule: "a text without a port is InvalidInput, a port that is no number too",
+        name: "an_invalid_address_is_refused",
+        rule: "a text without a port, or with an invalid one, is InvalidInput",
         run: |cx| Box::pin(no_address(cx)),
     },
 ];
 
 pub(crate) const CONNECT: &[Case] = &[
     Case {
-        name: "nobody_there_is_refused",
-        rule: "a connect to a port where nobody has listened is ConnectionRefused",
+        name: "a_connect_without_a_listener_is_refused",
+        rule: "a connect to a port without a listener is ConnectionRefused",
         run: |cx| Box::pin(nobody_there(cx)),
     },
     Case {
@@ -90,48 +90,48 @@ pub(crate) const CONNECT: &[Case] = &[
         run: |cx| Box::pin(closed_listener(cx)),
     },
     Case {
-        name: "other_addresses_of_a_port_are_others",
-        rule: "a listener at 127.0.0.1 is not at [::1]: ConnectionRefused",
+        name: "a_port_of_another_address_is_not_reached",
+        rule: "a listener at 127.0.0.1 is not reached at [::1]: ConnectionRefused",
         run: |cx| Box::pin(other_family(cx)),
     },
     Case {
-        name: "the_first_address_that_answers_is_connected_to",
+        name: "connect_uses_the_first_address_that_answers",
         rule: "of several addresses to connect to, one that refuses is passed over",
         run: |cx| Box::pin(first_that_answers(cx)),
     },
     Case {
         name: "a_connect_does_not_wait_for_the_accept",
-        rule: "a connection is there before it is accepted, and what is written then arrives",
+        rule: "a connection exists before it is accepted, and bytes written then arrive",
         run: |cx| Box::pin(before_accept(cx)),
     },
     Case {
         name: "connections_are_accepted_in_order",
-        rule: "who has connected first is accepted first",
+        rule: "connections are accepted in the order of their connects",
         run: |cx| Box::pin(accept_order(cx)),
     },
     Case {
         name: "an_accept_waits_for_a_connection",
-        rule: "an accept answers when somebody connects, and not before",
+        rule: "an accept returns when a client connects, and not before",
         run: |cx| Box::pin(accept_waits(cx)),
     },
     Case {
-        name: "each_connection_goes_to_one_of_those_who_accept",
-        rule: "two tasks that accept share the connections, and none is lost or doubled",
+        name: "each_connection_is_accepted_once",
+        rule: "two tasks that accept share the connections, each of which is accepted once",
         run: |cx| Box::pin(two_acceptors(cx)),
     },
     Case {
         name: "a_listener_is_open_while_a_handle_is",
-        rule: "a clone accepts on after the other is dropped",
+        rule: "a clone continues to accept after the other is dropped",
         run: |cx| Box::pin(listener_clone(cx)),
     },
     Case {
         name: "connections_outlive_their_listener",
-        rule: "an accepted connection goes on after its listener was dropped",
+        rule: "an accepted connection stays open after its listener was dropped",
         run: |cx| Box::pin(outlive_listener(cx)),
     },
     Case {
-        name: "a_socket_that_connects_to_its_own_port_meets_itself",
-        rule: "where nobody listens, a connect to one's own port is a connection with oneself",
+        name: "a_socket_can_connect_to_itself",
+        rule: "without a listener, a connect to the own port connects the socket to itself",
         run: |cx| Box::pin(meets_itself(cx)),
     },
 ];
@@ -219,14 +219,14 @@ async fn free_with_connections(cx: &Cx) -> io::Result<()> {
 }
 
 async fn foreign_address(cx: &Cx) -> io::Result<()> {
-    // An address of documentation, which no host has.
+    // An address reserved for documentation, which no host has.
     let bound = TcpListener::bind(cx, "192.0.2.1:0").await;
     assert_eq!(failed(bound), ErrorKind::AddrNotAvailable);
     Ok(())
 }
 
 async fn own_ports(cx: &Cx) -> io::Result<()> {
-    // Who else is on this machine may have that port: then another one.
+    // Another process may have that port: then another one is tried.
     for _ in 0..20 {
         let listener = TcpListener::bind(cx, HERE).await?;
         match UdpSocket::bind(cx, listener.local_addr()?).await {
@@ -271,7 +271,7 @@ async fn no_address(cx: &Cx) -> io::Result<()> {
 }
 
 async fn nobody_there(cx: &Cx) -> io::Result<()> {
-    // The port of a client is taken, and nobody listens there.
+    // The port of a client is in use, but no socket listens on it.
     let (client, _server) = tcp(cx).await?;
     let connected = TcpStream::connect(cx, client.local_addr()?).await;
     assert_eq!(failed(connected), ErrorKind::ConnectionRefused);
@@ -407,7 +407,7 @@ async fn meets_itself(cx: &Cx) -> io::Result<()> {
         let at = TcpListener::bind(cx, HERE).await?.local_addr()?;
         match TcpStream::builder().local(at).connect(cx, at).await {
             Ok(alone) => break alone,
-            // Somebody else was given the port meanwhile.
+            // Another process has been given the port meanwhile.
             Err(error) => assert_eq!(failed::<()>(Err(error)), ErrorKind::AddrInUse),
         }
     };

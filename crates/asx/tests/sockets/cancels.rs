@@ -1,4 +1,4 @@
-//! What a cancel takes, and what it leaves.
+//! The effects of cancels on sockets.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -16,82 +16,82 @@ use crate::help::{
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "a_read_that_times_out_has_taken_nothing",
-        rule: "what comes after the wait was given up is read whole",
+        rule: "bytes that arrive after the timeout of a read are read whole",
         run: |cx| Box::pin(timed_read(cx)),
     },
     Case {
         name: "an_accept_that_times_out_has_taken_nothing",
-        rule: "a connection that comes after the wait was given up is accepted",
+        rule: "a connection that arrives after the timeout of an accept is accepted",
         run: |cx| Box::pin(timed_accept(cx)),
     },
     Case {
         name: "a_receive_that_times_out_has_taken_nothing",
-        rule: "a datagram that comes after the wait was given up is received",
+        rule: "a datagram that arrives after the timeout of a receive is received",
         run: |cx| Box::pin(timed_receive(cx)),
     },
     Case {
         name: "a_unix_read_that_times_out_has_taken_nothing",
-        rule: "what comes after the wait was given up is read whole",
+        rule: "bytes that arrive after the timeout of a read are read whole",
         run: |cx| Box::pin(timed_unix_read(cx)),
     },
     Case {
-        name: "a_cancelled_task_takes_nothing_that_has_come",
+        name: "a_cancelled_task_takes_no_data",
         rule: "bytes, datagrams and connections that are there when it is cancelled stay there",
         run: |cx| Box::pin(nothing_that_has_come(cx)),
     },
     Case {
-        name: "a_cancelled_task_gives_nothing",
-        rule: "neither write nor send_to of a cancelled task gives anything, and write_all says so",
+        name: "a_cancelled_task_sends_nothing",
+        rule: "write and send_to of a cancelled task send nothing, and write_all reports that",
         run: |cx| Box::pin(gives_nothing(cx)),
     },
     Case {
-        name: "a_cancelled_task_makes_no_sockets",
-        rule: "bind and connect of a cancelled task are cancelled, and nobody hears of them",
+        name: "a_cancelled_task_creates_no_sockets",
+        rule: "bind and connect of a cancelled task are cancelled and have no effect",
         run: |cx| Box::pin(makes_no_sockets(cx)),
     },
     Case {
-        name: "a_cancel_wakes_who_waits_to_read",
+        name: "a_cancel_wakes_a_waiting_read",
         rule: "a read that waits ends with the cancel of its task",
         run: |cx| Box::pin(wakes_reader(cx)),
     },
     Case {
-        name: "a_cancel_wakes_who_waits_to_accept",
+        name: "a_cancel_wakes_a_waiting_accept",
         rule: "an accept that waits ends with the cancel of its task",
         run: |cx| Box::pin(wakes_acceptor(cx)),
     },
     Case {
-        name: "a_cancel_wakes_who_waits_to_write",
-        rule: "a write that waits ends with the cancel of its task, and has given nothing",
+        name: "a_cancel_wakes_a_waiting_write",
+        rule: "a write that waits ends with the cancel of its task, and has sent nothing",
         run: |cx| Box::pin(wakes_writer(cx)),
     },
     Case {
         name: "a_read_that_loses_a_select_has_taken_nothing",
-        rule: "a read that is dropped while it waits leaves what comes later to the next one",
+        rule: "a read that is dropped while it waits leaves later bytes to the next one",
         run: |cx| Box::pin(loses_select(cx)),
     },
     Case {
         name: "a_race_cancels_the_slower_connection",
-        rule: "of two reads that race, the one that is cancelled has taken nothing",
+        rule: "of two reads that race, the cancelled one has taken nothing",
         run: |cx| Box::pin(loses_race(cx)),
     },
     Case {
-        name: "a_connection_is_of_use_after_a_timeout",
-        rule: "a timeout ends the wait, not the connection, time after time",
+        name: "a_connection_is_usable_after_a_timeout",
+        rule: "a timeout ends the wait, not the connection, every time",
         run: |cx| Box::pin(of_use_after(cx)),
     },
     Case {
-        name: "a_line_that_is_cut_off_is_read_later",
-        rule: "a cancelled read of a line keeps the part that has come",
+        name: "a_line_of_a_cancelled_read_is_read_later",
+        rule: "a cancelled read of a line keeps the part that has arrived",
         run: |cx| Box::pin(cut_line(cx)),
     },
     Case {
-        name: "a_frame_that_is_cut_off_is_read_later",
-        rule: "a cancelled read of a frame keeps the part that has come",
+        name: "a_frame_of_a_cancelled_read_is_read_later",
+        rule: "a cancelled read of a frame keeps the part that has arrived",
         run: |cx| Box::pin(cut_frame(cx)),
     },
     Case {
-        name: "a_flush_that_is_cut_off_poisons",
-        rule: "after a flush that ended inside of a frame nothing is sent, and the peer is told",
+        name: "a_flush_cancelled_in_a_frame_poisons",
+        rule: "after a flush that ended inside of a frame nothing is sent, and the peer sees that",
         run: |cx| Box::pin(poisoned(cx)),
     },
     Case {
@@ -101,7 +101,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a_cancelled_task_closes_its_connection",
-        rule: "the peer of a task that is cancelled in a read reads the end",
+        rule: "if a task is cancelled in a read, its peer reads the end",
         run: |cx| Box::pin(closes(cx)),
     },
 ];
@@ -166,7 +166,7 @@ async fn nothing_that_has_come(cx: &Cx) -> io::Result<()> {
             cancelled(one.recv_from(cx, &mut buffer).await);
             cancelled(one.recv(cx, &mut buffer).await);
             cancelled(listener.accept(cx).await.map(drop));
-            // No cancel reaches into a shield: all of it is still there.
+            // Cancels do not reach into a shield: all data is still there.
             cx.shield(async |cx| {
                 let count = server.read(cx, &mut buffer).await?;
                 assert_eq!(&buffer[..count], b"bytes");
@@ -250,7 +250,7 @@ async fn wakes_acceptor(cx: &Cx) -> io::Result<()> {
         waits.recv(cx).await.ok();
         acceptor.cancel("enough");
         assert!(matches!(acceptor.await, Err(TaskError::Cancelled(_))));
-        // The next accept is as good as ever.
+        // The next accept works as before.
         let client = TcpStream::connect(cx, listener.local_addr()?).await?;
         assert_eq!(listener.accept(cx).await?.1, client.local_addr()?);
         io::Result::Ok(())
@@ -277,7 +277,7 @@ async fn wakes_writer(cx: &Cx) -> io::Result<()> {
         io::Result::Ok(())
     })
     .await?;
-    let written = written.recv(cx).await.expect("the writer has told");
+    let written = written.recv(cx).await.expect("the writer has reported");
     let mut got = Vec::new();
     server.read_to_end(cx, &mut got).await?;
     assert_eq!(got.len(), filled + written);
@@ -367,7 +367,7 @@ async fn poisoned(cx: &Cx) -> io::Result<()> {
     assert!(frames.is_poisoned());
     assert!(matches!(frames.flush(cx).await, Err(FrameError::Poisoned)));
     assert!(matches!(frames.reserve(cx).await.map(drop), Err(FrameError::Poisoned)));
-    // Its direction is ended: the peer sees that the frame is not whole.
+    // Its direction is ended: the peer sees that the frame is incomplete.
     let mut got = FrameReader::new(server);
     match got.read(cx).await {
         Err(FrameError::Io(error)) => assert_eq!(error.kind(), ErrorKind::UnexpectedEof),

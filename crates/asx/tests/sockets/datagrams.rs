@@ -1,4 +1,4 @@
-//! Datagrams of the internet and of unix sockets.
+//! Datagrams over UDP and unix sockets.
 
 use std::io::ErrorKind;
 
@@ -11,28 +11,28 @@ use crate::help::{HERE, Name, SOON, failed, timed_out, udp};
 
 pub(crate) const UDP: &[Case] = &[
     Case {
-        name: "datagrams_keep_their_bounds",
+        name: "datagrams_keep_their_boundaries",
         rule: "each receive gets one datagram, whole, in the order of a quiet network",
         run: |cx| Box::pin(bounds(cx)),
     },
     Case {
-        name: "a_datagram_says_where_it_comes_from",
-        rule: "recv_from answers the address of the socket that sent it",
+        name: "recv_from_returns_the_sender",
+        rule: "recv_from returns the address of the sender",
         run: |cx| Box::pin(comes_from(cx)),
     },
     Case {
-        name: "what_does_not_fit_of_a_datagram_is_lost",
+        name: "a_datagram_is_truncated_to_the_buffer",
         rule: "a receive into a small buffer fills it, and the next one gets the next datagram",
         run: |cx| Box::pin(does_not_fit(cx)),
     },
     Case {
-        name: "an_empty_datagram_is_one",
+        name: "an_empty_datagram_is_received",
         rule: "a datagram of no bytes is received as 0, between its neighbours",
         run: |cx| Box::pin(empty(cx)),
     },
     Case {
-        name: "a_connected_socket_hears_its_peer_alone",
-        rule: "datagrams of others are not received",
+        name: "a_connected_socket_receives_from_its_peer_only",
+        rule: "datagrams of other senders are not received",
         run: |cx| Box::pin(peer_alone(cx)),
     },
     Case {
@@ -41,23 +41,23 @@ pub(crate) const UDP: &[Case] = &[
         run: |cx| Box::pin(sends_to_peer(cx)),
     },
     Case {
-        name: "a_socket_without_a_peer_says_so",
+        name: "a_socket_without_a_peer_has_no_peer_address",
         rule: "peer_addr of a socket that is not connected is NotConnected",
         run: |cx| Box::pin(without_peer(cx)),
     },
     Case {
         name: "a_socket_can_have_another_peer",
-        rule: "after a second connect it hears the second peer alone",
+        rule: "after a second connect it receives from the second peer only",
         run: |cx| Box::pin(another_peer(cx)),
     },
     Case {
-        name: "nobody_at_the_port_is_told_to_a_connected_socket",
-        rule: "after a send to a port where nobody is, a receive is ConnectionRefused",
+        name: "an_unused_port_is_reported_to_a_connected_socket",
+        rule: "after a send to an unused port, a receive is ConnectionRefused",
         run: |cx| Box::pin(nobody_at_port(cx)),
     },
     Case {
-        name: "nobody_at_the_port_is_not_told_to_others",
-        rule: "send_to a port where nobody is succeeds, and so does the next one",
+        name: "an_unused_port_is_not_reported_without_connect",
+        rule: "send_to an unused port succeeds, and so does the next one",
         run: |cx| Box::pin(lost_silently(cx)),
     },
     Case {
@@ -72,31 +72,31 @@ pub(crate) const UDP: &[Case] = &[
     },
     Case {
         name: "a_socket_can_send_to_itself",
-        rule: "a datagram to one's own address is received",
+        rule: "a datagram to the own address is received",
         run: |cx| Box::pin(to_itself(cx)),
     },
     Case {
-        name: "each_datagram_goes_to_one_of_those_who_receive",
+        name: "each_datagram_is_received_once",
         rule: "two tasks that receive from one socket share the datagrams",
         run: |cx| Box::pin(two_receivers(cx)),
     },
     Case {
         name: "a_socket_is_open_while_a_handle_is",
-        rule: "a clone receives on after the other is dropped",
+        rule: "a clone continues to receive after the other is dropped",
         run: |cx| Box::pin(clone_receives(cx)),
     },
     Case {
         name: "nothing_is_sent_to_port_0",
-        rule: "send_to port 0 is InvalidInput; a peer of port 0 is none",
+        rule: "send_to port 0 is InvalidInput; a connect to port 0 sets no peer",
         run: |cx| Box::pin(port_0(cx)),
     },
     Case {
-        name: "what_cannot_be_sent_says_so_before_what_went_wrong_before",
-        rule: "a datagram that is too long is told as that; the next receive tells of the refusal",
+        name: "a_send_error_precedes_a_pending_error",
+        rule: "a datagram that is too long is an error; the next receive returns the refusal",
         run: |cx| Box::pin(too_long_before_refused(cx)),
     },
     Case {
-        name: "a_datagram_to_all_needs_permission",
+        name: "a_broadcast_needs_the_option",
         rule: "send_to the broadcast address is PermissionDenied where broadcast is not set",
         run: |cx| Box::pin(to_all(cx)),
     },
@@ -104,23 +104,23 @@ pub(crate) const UDP: &[Case] = &[
 
 pub(crate) const UNIX: &[Case] = &[
     Case {
-        name: "unix_datagrams_keep_their_bounds",
+        name: "unix_datagrams_keep_their_boundaries",
         rule: "each receive gets one datagram, whole and in order",
         run: |cx| Box::pin(unix_bounds(cx)),
     },
     Case {
-        name: "unix_datagrams_say_where_they_come_from",
-        rule: "recv_from answers the name of the sender, or none",
+        name: "unix_recv_from_returns_the_sender",
+        rule: "recv_from returns the name of the sender, or none",
         run: |cx| Box::pin(unix_comes_from(cx)),
     },
     Case {
-        name: "what_does_not_fit_of_a_unix_datagram_is_lost",
+        name: "a_unix_datagram_is_truncated_to_the_buffer",
         rule: "a receive into a small buffer fills it, and the next one gets the next datagram",
         run: |cx| Box::pin(unix_does_not_fit(cx)),
     },
     Case {
-        name: "a_unix_datagram_to_nowhere_is_refused",
-        rule: "send_to a name that is not there is NotFound",
+        name: "a_unix_datagram_to_a_missing_name_is_refused",
+        rule: "send_to a missing name is NotFound",
         run: |cx| Box::pin(unix_nowhere(cx)),
     },
     Case {
@@ -130,7 +130,7 @@ pub(crate) const UNIX: &[Case] = &[
     },
     Case {
         name: "a_pair_of_unix_datagrams_is_connected",
-        rule: "what one of a pair sends the other receives, both ways",
+        rule: "a datagram from one of a pair is received by the other, both ways",
         run: |cx| Box::pin(unix_pair(cx)),
     },
     Case {
@@ -144,18 +144,18 @@ pub(crate) const UNIX: &[Case] = &[
         run: |cx| Box::pin(unix_closed_peer(cx)),
     },
     Case {
-        name: "a_unix_socket_with_a_peer_takes_nothing_of_others",
-        rule: "who is not the peer may neither send to it nor be bound to it: PermissionDenied",
+        name: "a_unix_socket_with_a_peer_refuses_others",
+        rule: "a socket that is not the peer may not send or connect to it: PermissionDenied",
         run: |cx| Box::pin(unix_others(cx)),
     },
     Case {
-        name: "a_unix_peer_that_is_gone_is_told_once",
+        name: "a_closed_unix_peer_is_reported_once",
         rule: "the first send to it is ConnectionRefused, then there is no peer",
         run: |cx| Box::pin(unix_gone_once(cx)),
     },
     Case {
-        name: "a_unix_socket_that_gets_another_peer_loses_what_it_has_not_read",
-        rule: "the datagrams are lost, and the old peer is told ConnectionReset",
+        name: "a_unix_socket_with_a_new_peer_loses_unread_datagrams",
+        rule: "the datagrams are lost, and the old peer gets ConnectionReset",
         run: |cx| Box::pin(unix_other_peer(cx)),
     },
     Case {
@@ -164,8 +164,8 @@ pub(crate) const UNIX: &[Case] = &[
         run: |cx| Box::pin(unix_too_long(cx)),
     },
     Case {
-        name: "a_unix_name_is_of_one_kind_of_socket",
-        rule: "datagrams go to no listener, and streams to no socket for datagrams",
+        name: "a_unix_name_belongs_to_one_kind_of_socket",
+        rule: "a datagram to a listener and a connect to a datagram socket fail",
         run: |cx| Box::pin(unix_kinds(cx)),
     },
 ];
@@ -492,7 +492,7 @@ async fn unix_gone_once(cx: &Cx) -> io::Result<()> {
     drop(other);
     assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::ConnectionRefused);
     assert_eq!(failed(one.send(cx, b"lost").await), ErrorKind::NotConnected);
-    // One that had another peer itself is gone in the same way.
+    // A socket that was connected to another peer fails in the same way.
     let names = ["unix_gone_once_1", "unix_gone_once_2"].map(Name::new);
     let gone = UnixDatagram::bind(cx, &names[0])?;
     let _third = UnixDatagram::bind(cx, &names[1])?;

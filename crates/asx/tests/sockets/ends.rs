@@ -23,13 +23,13 @@ pub(crate) const HALF_CLOSE: &[Case] = &[
         run: |cx| Box::pin(end_stays(cx)),
     },
     Case {
-        name: "who_has_ended_can_still_read",
+        name: "reads_work_after_the_own_end",
         rule: "the direction from the peer is open after a shutdown of the other one",
         run: |cx| Box::pin(can_still_read(cx)),
     },
     Case {
-        name: "who_has_read_the_end_can_still_write",
-        rule: "the end of one direction is not the end of the other, for the peer neither",
+        name: "writes_work_after_the_end_of_the_peer",
+        rule: "the end of one direction does not end the other, at either end",
         run: |cx| Box::pin(can_still_write(cx)),
     },
     Case {
@@ -39,31 +39,31 @@ pub(crate) const HALF_CLOSE: &[Case] = &[
     },
     Case {
         name: "an_ended_direction_takes_no_more",
-        rule: "a write after one's own shutdown is BrokenPipe",
+        rule: "a write after the own shutdown is BrokenPipe",
         run: |cx| Box::pin(ended_takes_no_more(cx)),
     },
     Case {
-        name: "to_end_twice_is_no_error",
-        rule: "a second shutdown of the same direction answers as the first",
+        name: "a_second_shutdown_is_no_error",
+        rule: "a second shutdown of the same direction returns the same as the first",
         run: |cx| Box::pin(end_twice(cx)),
     },
     Case {
-        name: "who_does_not_want_to_read_reads_the_end",
-        rule: "a read after one's own shutdown of reading is 0",
+        name: "a_read_after_shutdown_of_reading_is_the_end",
+        rule: "a read after the own shutdown of reading is 0",
         run: |cx| Box::pin(shut_read(cx)),
     },
     Case {
         name: "both_directions_end_at_once",
-        rule: "after a shutdown of both, reads are 0 here and there, and writes BrokenPipe",
+        rule: "after a shutdown of both, reads are 0 at both ends, and writes BrokenPipe",
         run: |cx| Box::pin(shut_both(cx)),
     },
     Case {
-        name: "an_end_wakes_who_waits",
-        rule: "a read that waits answers 0 when the peer ends",
+        name: "an_end_wakes_a_waiting_read",
+        rule: "a read that waits returns 0 when the peer ends",
         run: |cx| Box::pin(end_wakes(cx)),
     },
     Case {
-        name: "unix_streams_are_half_closed_too",
+        name: "unix_streams_can_be_half_closed",
         rule: "a shutdown of one direction of a unix stream leaves the other open",
         run: |cx| Box::pin(unix_half_close(cx)),
     },
@@ -71,13 +71,13 @@ pub(crate) const HALF_CLOSE: &[Case] = &[
 
 pub(crate) const RESET: &[Case] = &[
     Case {
-        name: "a_close_of_a_connection_that_is_read_out_is_no_error",
-        rule: "a peer that has read everything and closes is read as 0",
+        name: "a_close_without_unread_bytes_is_no_error",
+        rule: "a close by a peer that has read everything is read as 0",
         run: |cx| Box::pin(clean_close(cx)),
     },
     Case {
         name: "a_close_with_unread_bytes_resets",
-        rule: "a close before all that came was read is ConnectionReset for the peer",
+        rule: "a close with unread bytes is ConnectionReset for the peer",
         run: |cx| Box::pin(close_with_unread(cx)),
     },
     Case {
@@ -86,53 +86,53 @@ pub(crate) const RESET: &[Case] = &[
         run: |cx| Box::pin(linger_zero(cx)),
     },
     Case {
-        name: "a_reset_wakes_who_waits_to_read",
-        rule: "a read that waits answers ConnectionReset when the peer resets",
+        name: "a_reset_wakes_a_waiting_read",
+        rule: "a read that waits returns ConnectionReset when the peer resets",
         run: |cx| Box::pin(reset_wakes_reader(cx)),
     },
     Case {
-        name: "a_reset_wakes_who_waits_to_write",
-        rule: "a write that waits answers ConnectionReset when the peer resets",
+        name: "a_reset_wakes_a_waiting_write",
+        rule: "a write that waits returns ConnectionReset when the peer resets",
         run: |cx| Box::pin(reset_wakes_writer(cx)),
     },
     Case {
-        name: "a_reset_is_told_once",
+        name: "a_reset_is_reported_once",
         rule: "after ConnectionReset a read is 0 and a write BrokenPipe",
         run: |cx| Box::pin(told_once(cx)),
     },
     Case {
-        name: "a_reset_can_be_asked_for",
-        rule: "take_error answers the reset, once",
+        name: "take_error_returns_a_reset",
+        rule: "take_error returns the reset, once",
         run: |cx| Box::pin(asked_for(cx)),
     },
     Case {
-        name: "what_came_before_a_reset_can_be_read",
-        rule: "bytes that had arrived are read, then the reset is told",
+        name: "bytes_before_a_reset_can_be_read",
+        rule: "bytes that had arrived are read before the reset",
         run: |cx| Box::pin(before_a_reset(cx)),
     },
     Case {
         name: "writes_to_a_closed_peer_fail_in_the_end",
-        rule: "the first write after the peer's close may be taken; a later one is BrokenPipe",
+        rule: "the first write after the peer's close may succeed; a later one is BrokenPipe",
         run: |cx| Box::pin(write_to_closed(cx)),
     },
     Case {
-        name: "a_connection_that_was_reset_before_it_is_accepted",
-        rule: "it is accepted, and its first read tells",
+        name: "a_connection_reset_before_accept_is_accepted",
+        rule: "it is accepted, and its first read returns the error",
         run: |cx| Box::pin(reset_before_accept(cx)),
     },
     Case {
-        name: "a_connection_that_was_closed_before_it_is_accepted",
-        rule: "it is accepted, with what was written, and its end",
+        name: "a_connection_closed_before_accept_is_accepted",
+        rule: "it is accepted, with the bytes written and the end",
         run: |cx| Box::pin(closed_before_accept(cx)),
     },
     Case {
-        name: "a_listener_that_closes_resets_who_waits_to_be_accepted",
-        rule: "a connection that nobody accepted is ConnectionReset when its listener closes",
+        name: "a_closing_listener_resets_pending_connections",
+        rule: "a connection that was not accepted is ConnectionReset when its listener closes",
         run: |cx| Box::pin(listener_closes(cx)),
     },
     Case {
         name: "a_unix_stream_that_closes_with_unread_bytes_resets",
-        rule: "a close before all that came was read is ConnectionReset for the peer",
+        rule: "a close with unread bytes is ConnectionReset for the peer",
         run: |cx| Box::pin(unix_close_with_unread(cx)),
     },
     Case {
@@ -141,13 +141,13 @@ pub(crate) const RESET: &[Case] = &[
         run: |cx| Box::pin(unix_write_to_closed(cx)),
     },
     Case {
-        name: "what_comes_after_both_directions_were_ended_resets",
-        rule: "bytes for one that has shut down both are a reset, there and here",
+        name: "bytes_after_a_full_shutdown_reset",
+        rule: "bytes for an end that has shut down both directions are a reset at both ends",
         run: |cx| Box::pin(after_shut_both(cx)),
     },
     Case {
         name: "a_reset_does_not_wait_for_room",
-        rule: "a write tells of it before what came earlier was read, and that can be read still",
+        rule: "a write returns the reset before earlier bytes were read, which can still be read",
         run: |cx| Box::pin(reset_without_room(cx)),
     },
 ];

@@ -1,4 +1,4 @@
-//! How much goes at a time: backpressure, short reads and writes, several buffers, none.
+//! The amount of data per operation: backpressure, short reads and writes, vectored and empty ones.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -17,64 +17,64 @@ use crate::help::{
 pub(crate) const BACKPRESSURE: &[Case] = &[
     Case {
         name: "a_writer_waits_until_its_peer_reads",
-        rule: "a write of more than fits is not done before the peer has read some of it",
+        rule: "a write that exceeds the buffers waits until the peer has read some of it",
         run: |cx| Box::pin(writer_waits(cx)),
     },
     Case {
         name: "a_full_connection_takes_nothing",
-        rule: "a write to a full connection waits, and a cancel of it has given nothing",
+        rule: "a write to a full connection waits, and sends nothing if it is cancelled",
         run: |cx| Box::pin(full_takes_nothing(cx)),
     },
     Case {
-        name: "a_writer_goes_on_after_a_read",
-        rule: "where a writer has waited there is room again after a read",
+        name: "a_writer_continues_after_a_read",
+        rule: "after a writer has waited, a read makes room again",
         run: |cx| Box::pin(goes_on_after_a_read(cx)),
     },
     Case {
         name: "a_full_direction_does_not_stop_the_other",
-        rule: "the peer of who cannot write can write",
+        rule: "the peer of an end that cannot write can write",
         run: |cx| Box::pin(other_direction(cx)),
     },
     Case {
         name: "a_full_connection_does_not_stop_another",
-        rule: "backpressure is of one connection, not of its socket's neighbours",
+        rule: "backpressure applies to one connection, not to others of the same listener",
         run: |cx| Box::pin(other_connection(cx)),
     },
     Case {
-        name: "a_cut_write_all_tells_how_much_went_out",
-        rule: "the peer reads exactly as many bytes as the error of a cancelled write_all says",
+        name: "a_cancelled_write_all_reports_the_bytes_sent",
+        rule: "the peer reads exactly as many bytes as the error of a cancelled write_all reports",
         run: |cx| Box::pin(cut_write_all(cx)),
     },
     Case {
         name: "a_unix_writer_waits_until_its_peer_reads",
-        rule: "a write of more than fits is not done before the peer has read some of it",
+        rule: "a write that exceeds the buffers waits until the peer has read some of it",
         run: |cx| Box::pin(unix_writer_waits(cx)),
     },
 ];
 
 pub(crate) const SHORT: &[Case] = &[
     Case {
-        name: "a_read_takes_no_more_than_fits",
-        rule: "what does not fit into the buffer stays for the next read",
+        name: "a_read_takes_at_most_the_buffer",
+        rule: "bytes that do not fit into the buffer stay for the next read",
         run: |cx| Box::pin(small_buffer(cx)),
     },
     Case {
         name: "a_read_does_not_wait_for_a_full_buffer",
-        rule: "a read answers with what has come, at least one byte",
+        rule: "a read returns the bytes that have arrived, at least one",
         run: |cx| Box::pin(large_buffer(cx)),
     },
     Case {
-        name: "a_read_after_a_short_one_gets_what_came_since",
+        name: "a_read_after_a_short_read_gets_later_bytes",
         rule: "a short read is not the end of the bytes",
         run: |cx| Box::pin(after_a_short_read(cx)),
     },
     Case {
-        name: "a_write_tells_how_much_it_gave",
-        rule: "the peer reads exactly as many bytes as the writes said",
+        name: "a_write_returns_the_bytes_sent",
+        rule: "the peer reads exactly as many bytes as the writes returned",
         run: |cx| Box::pin(short_writes(cx)),
     },
     Case {
-        name: "an_exact_read_of_too_little_says_so",
+        name: "an_exact_read_reports_an_early_end",
         rule: "read_exact is UnexpectedEof if the peer ends before",
         run: |cx| Box::pin(exact_read(cx)),
     },
@@ -90,7 +90,7 @@ pub(crate) const SHORT: &[Case] = &[
     },
     Case {
         name: "several_buffers_are_written_in_order",
-        rule: "write_vectored gives the first buffer before the second",
+        rule: "write_vectored sends the first buffer before the second",
         run: |cx| Box::pin(write_several(cx)),
     },
     Case {
@@ -105,37 +105,37 @@ pub(crate) const SHORT: &[Case] = &[
     },
     Case {
         name: "a_peek_waits_for_bytes",
-        rule: "a peek answers when something has come, and not before",
+        rule: "a peek returns when bytes have arrived, and not before",
         run: |cx| Box::pin(peek_waits(cx)),
     },
     Case {
-        name: "a_read_of_nothing_takes_nothing",
+        name: "an_empty_read_takes_nothing",
         rule: "a read into an empty buffer is 0, and the bytes stay",
         run: |cx| Box::pin(read_nothing(cx)),
     },
     Case {
         name: "no_bytes_are_moved_at_once",
-        rule: "an operation on no bytes answers 0 at once, also where nothing has come",
+        rule: "an operation on no bytes returns 0 at once, even if nothing has arrived",
         run: |cx| Box::pin(no_bytes(cx)),
     },
     Case {
         name: "more_buffers_than_a_system_takes_are_moved_in_parts",
-        rule: "of very many buffers some are taken, and the rest can be moved after that",
+        rule: "of very many buffers some are used, and the rest can be used afterwards",
         run: |cx| Box::pin(many_buffers(cx)),
     },
     Case {
-        name: "a_write_of_nothing_gives_nothing",
+        name: "an_empty_write_sends_nothing",
         rule: "a write of no bytes is 0, and the peer sees neither bytes nor an end",
         run: |cx| Box::pin(write_nothing(cx)),
     },
     Case {
-        name: "a_peek_of_nothing_waits_for_nothing",
-        rule: "a peek into no buffer is 0 at once, as a read is; one of a datagram waits for it",
+        name: "an_empty_peek_does_not_wait",
+        rule: "a peek into no buffer is 0 at once, as a read is; for datagrams it waits for one",
         run: |cx| Box::pin(empty_peek(cx)),
     },
     Case {
         name: "a_write_takes_no_more_buffers_than_a_system_does",
-        rule: "of several thousand buffers it takes the first ones, at least 16, and not all",
+        rule: "of several thousand buffers it uses the first ones, at least 16, and not all",
         run: |cx| Box::pin(too_many_buffers(cx)),
     },
 ];
@@ -167,7 +167,7 @@ async fn full_takes_nothing(cx: &Cx) -> io::Result<()> {
     let mut filled = fill(cx, &mut client).await?;
     for _ in 0..3 {
         match cx.timeout(SOON, async |cx| client.write(cx, b"more").await).await {
-            // The system has found some room after all.
+            // The system had room after all.
             Ok(count) => filled += count,
             ended => timed_out(ended),
         }
@@ -403,7 +403,7 @@ async fn read_nothing(cx: &Cx) -> io::Result<()> {
 
 async fn no_bytes(cx: &Cx) -> io::Result<()> {
     let (mut client, _server) = tcp(cx).await?;
-    // Whoever has found out that nothing has come is not told otherwise.
+    // A read of no bytes must not change the result that no data has arrived.
     timed_out(cx.timeout(SOON, async |cx| client.read(cx, &mut [0; 1]).await).await);
     assert_eq!(client.read(cx, &mut []).await?, 0);
     assert_eq!(client.read_vectored(cx, &mut [IoSliceMut::new(&mut [])]).await?, 0);

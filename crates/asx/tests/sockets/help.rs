@@ -1,4 +1,4 @@
-//! What the cases share.
+//! Helpers for the cases.
 
 use std::fmt::Debug;
 use std::io::ErrorKind;
@@ -10,14 +10,13 @@ use asx::io;
 use asx::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use asx::prelude::*;
 
-/// After this a wait for what does not come is given up. What it decides is the same however long
-/// it is.
+/// The timeout of a wait for something that does not come. Its length does not affect the result.
 pub(crate) const SOON: Duration = Duration::from_millis(2);
 
 /// Any address of this host, and a port that is free.
 pub(crate) const HERE: &str = "127.0.0.1:0";
 
-/// Two ends of a TCP connection: who has connected, and who has accepted.
+/// Returns the client and the server end of a TCP connection.
 pub(crate) async fn tcp(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind(cx, HERE).await?;
     let client = TcpStream::connect(cx, listener.local_addr()?).await?;
@@ -25,7 +24,7 @@ pub(crate) async fn tcp(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     Ok((client, server))
 }
 
-/// Two ends of a TCP connection that holds little of what is not yet read.
+/// The same, with small buffers for data that was not read.
 pub(crate) async fn narrow_tcp(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     let small = TcpListener::builder().send_buffer(4096).recv_buffer(4096);
     let listener = small.listen(cx, HERE).await?;
@@ -34,21 +33,21 @@ pub(crate) async fn narrow_tcp(cx: &Cx) -> io::Result<(TcpStream, TcpStream)> {
     Ok((client, server))
 }
 
-/// More than a [narrow](narrow_tcp) connection holds.
+/// More bytes than a [narrow](narrow_tcp) connection holds.
 pub(crate) const MORE_THAN_FITS: usize = 32 * 1024;
 
-/// Bytes of which each place has its own.
+/// Returns bytes that differ by position.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
 
-/// Two sockets for datagrams.
+/// Returns two sockets for datagrams.
 pub(crate) async fn udp(cx: &Cx) -> io::Result<(UdpSocket, UdpSocket)> {
     let one = UdpSocket::bind(cx, HERE).await?;
     Ok((one, UdpSocket::bind(cx, HERE).await?))
 }
 
-/// Two ends of a connection of unix sockets through a name.
+/// Returns both ends of a connection of named unix sockets.
 pub(crate) async fn unix(cx: &Cx, name: &Name) -> io::Result<(UnixStream, UnixStream)> {
     let listener = UnixListener::bind(cx, name)?;
     let client = UnixStream::connect(cx, name).await?;
@@ -56,7 +55,7 @@ pub(crate) async fn unix(cx: &Cx, name: &Name) -> io::Result<(UnixStream, UnixSt
     Ok((client, server))
 }
 
-/// A name for a unix socket: that of its case. It is free at first, and again at the end.
+/// The name for a unix socket of a case. It is unused at first, and removed at the end.
 pub(crate) struct Name(PathBuf);
 
 impl Name {
@@ -67,7 +66,7 @@ impl Name {
         name
     }
 
-    /// Removes what a host with a file system has there.
+    /// Removes the file of a host with a file system.
     fn free(&self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -85,7 +84,7 @@ impl Drop for Name {
     }
 }
 
-/// Waits until so many bytes are there to be read.
+/// Waits until this number of bytes can be read.
 pub(crate) async fn arrived(cx: &Cx, stream: &TcpStream, count: usize) -> io::Result<()> {
     let mut buffer = vec![0; count];
     while stream.peek(cx, &mut buffer).await? < count {
@@ -94,7 +93,7 @@ pub(crate) async fn arrived(cx: &Cx, stream: &TcpStream, count: usize) -> io::Re
     Ok(())
 }
 
-/// Writes until the connection takes no more: how much it took.
+/// Writes until the connection has no room; returns the number of bytes.
 pub(crate) async fn fill(cx: &Cx, stream: &mut TcpStream) -> io::Result<usize> {
     let chunk = pattern(16 * 1024);
     let mut filled = 0;
@@ -107,7 +106,7 @@ pub(crate) async fn fill(cx: &Cx, stream: &mut TcpStream) -> io::Result<usize> {
     }
 }
 
-/// The kind of error that the system gave.
+/// Returns the kind of an error of the system.
 #[track_caller]
 pub(crate) fn failed<T: Debug>(ended: io::Result<T>) -> ErrorKind {
     match ended {
@@ -116,7 +115,7 @@ pub(crate) fn failed<T: Debug>(ended: io::Result<T>) -> ErrorKind {
     }
 }
 
-/// It ended because its time was over.
+/// Checks that the result is a timeout.
 #[track_caller]
 pub(crate) fn timed_out<T: Debug>(ended: io::Result<T>) {
     match ended {
@@ -125,7 +124,7 @@ pub(crate) fn timed_out<T: Debug>(ended: io::Result<T>) {
     }
 }
 
-/// It ended with a cancel.
+/// Checks that the result is a cancel.
 #[track_caller]
 pub(crate) fn cancelled<T: Debug>(ended: io::Result<T>) {
     match ended {

@@ -5,20 +5,20 @@ use asx::prelude::*;
 
 use crate::{Case, Exception, cases_of, check_exceptions};
 
-/// What does not hold in the lab, and why.
+/// Cases that do not hold in the lab, and the reasons.
 const EXCEPTIONS: &[Exception] = &[];
 
-/// Random schedules of each case, in which anything that can run may be next.
+/// The number of random schedules of each case, in which any runnable task may be next.
 const RANDOM: u64 = 200;
-/// Random schedules of two virtual workers.
+/// The number of random schedules of two virtual workers.
 const OF_WORKERS: u64 = 50;
-/// Schedules of a case among which one of each class is looked for.
+/// The number of schedules of a case in a search for one of each class.
 const CLASSES: u64 = 500;
-/// Polls of a run: bytes of a large transfer come in many pieces.
+/// The limit of polls in a run: bytes of a large transfer come in many pieces.
 const STEPS: u64 = 200_000;
 
-/// Runs a group under random schedules, and then under one of each class where these are few.
-/// Tells of every case that fails.
+/// Runs a group under random schedules, then under one of each class if these are few. Reports
+/// every case that fails.
 fn run(group: &str) {
     let mut failures = Vec::new();
     let mut proved = 0;
@@ -34,7 +34,7 @@ fn run(group: &str) {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Whether all classes of schedules were run, or what went wrong in one.
+/// Returns whether all classes of schedules were run, or the failure in one.
 fn look_at(case: &Case) -> Result<bool, String> {
     let run = case.run;
     let program = || check(move |cx: Cx| async move { run(&cx).await });

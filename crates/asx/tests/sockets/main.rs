@@ -1,16 +1,16 @@
-//! The conformance suite of sockets: one text of each case, for every host that has a network.
+//! The conformance suite of sockets: each case is written once and runs on every host with a
+//! network.
 //!
-//! A case is a program over a context and `asx::net`, with one rule that it holds its host to. The
-//! expectations stand in the case and are the same everywhere: on threads the network is the
-//! loopback interface of the operating system, in the lab (feature `lab`) it is the simulated one,
-//! which may not be kinder than that. No case depends on how long something takes: a wait that is
-//! given up after a while is one for what cannot come.
+//! A case is a program over a context and `asx::net` that checks one rule. Its expectations are the
+//! same on every host. On threads the network is the loopback interface of the operating system. In
+//! the lab (feature `lab`) it is the simulated one, which may not be more permissive. No case
+//! depends on durations: a wait with a timeout waits for something that cannot come.
 //!
-//! What a host cannot hold is in the host's `EXCEPTIONS`, with the reason.
+//! Cases that a host cannot pass are in its `EXCEPTIONS`, with the reason.
 
 #![cfg(unix)]
 
-/// A test for each group, which calls `run` of the host it stands in.
+/// Defines a test for each group, which calls `run` of the surrounding host module.
 macro_rules! group_tests {
     () => {
         group_tests! {
@@ -55,19 +55,19 @@ use std::pin::Pin;
 use asx::io;
 use asx::prelude::*;
 
-/// A program that holds its host to a rule.
+/// A program that checks a rule.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) rule: &'static str,
-    /// Panics, or ends with an error, where the rule does not hold.
+    /// Panics, or returns an error, if the rule does not hold.
     pub(crate) run: Program,
 }
 
-/// The text of a case.
+/// The program of a case.
 pub(crate) type Program =
     for<'a> fn(&'a Cx) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 
-/// What a host does not run, and why.
+/// A case that a host does not run, and the reason.
 pub(crate) struct Exception {
     pub(crate) case: &'static str,
     pub(crate) reason: &'static str,
@@ -79,7 +79,7 @@ pub(crate) struct Group {
     pub(crate) cases: &'static [Case],
 }
 
-/// All of them.
+/// All groups.
 pub(crate) const GROUPS: [Group; 16] = [
     Group { name: "order", cases: order::CASES },
     Group { name: "backpressure", cases: flow::BACKPRESSURE },
@@ -99,7 +99,7 @@ pub(crate) const GROUPS: [Group; 16] = [
     Group { name: "servers", cases: protocols::SERVERS },
 ];
 
-/// The cases of a group that a host runs.
+/// Returns the cases of a group that a host runs.
 pub(crate) fn cases_of(
     group: &str,
     exceptions: &'static [Exception],
@@ -109,7 +109,7 @@ pub(crate) fn cases_of(
     cases.iter().filter(|case| !exceptions.iter().any(|except| except.case == case.name))
 }
 
-/// Whether each exception is about a case and says why.
+/// Checks that each exception is about a case and has a reason.
 pub(crate) fn check_exceptions(exceptions: &[Exception]) {
     for Exception { case, reason } in exceptions {
         let is_known = GROUPS.iter().any(|group| group.cases.iter().any(|of| of.name == *case));
@@ -118,7 +118,7 @@ pub(crate) fn check_exceptions(exceptions: &[Exception]) {
 }
 
 #[test]
-fn every_case_has_a_name_of_its_own_and_a_rule() {
+fn every_case_has_a_unique_name_and_a_rule() {
     let cases = GROUPS.iter().flat_map(|group| group.cases);
     let names: BTreeSet<&str> = cases.clone().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.clone().count());

@@ -8,10 +8,10 @@ use asx::prelude::*;
 
 use crate::{Case, Exception, cases_of, check_exceptions};
 
-/// Nothing: what the loopback interface does is the rule.
+/// None: the behaviour of the loopback interface is the rule.
 const EXCEPTIONS: &[Exception] = &[];
 
-/// Runs a group with one, two and four workers, and tells of every case that fails.
+/// Runs a group with one, two and four workers. Reports every case that fails.
 fn run(group: &str) {
     let mut failures = Vec::new();
     for workers in [1, 2, 4] {
@@ -24,7 +24,7 @@ fn run(group: &str) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// What went wrong in a case, if anything did. One that hangs fails, some time.
+/// Returns the failure of a case, if any. A case that hangs fails after a while.
 fn failure(case: &Case, workers: usize) -> Option<String> {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
@@ -35,7 +35,7 @@ fn failure(case: &Case, workers: usize) -> Option<String> {
     match ended {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(format!("{error}; the rule: {}", case.rule)),
-        // The message is on the screen.
+        // The message has been printed.
         Err(_) => Some(format!("it panicked; the rule: {}", case.rule)),
     }
 }

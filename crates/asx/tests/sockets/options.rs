@@ -1,4 +1,4 @@
-//! Settings that are read back, and names that are looked up.
+//! Options that are read back, and name lookups.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -13,52 +13,52 @@ use crate::help::{HERE, failed, tcp, udp};
 pub(crate) const OPTIONS: &[Case] = &[
     Case {
         name: "nodelay_is_read_back",
-        rule: "it is what was set last",
+        rule: "it is the last value set",
         run: |cx| Box::pin(nodelay(cx)),
     },
     Case {
         name: "ttl_is_read_back",
-        rule: "it is what was set, of listeners, streams and datagrams",
+        rule: "it is the value set, for listeners, streams and datagrams",
         run: |cx| Box::pin(ttl(cx)),
     },
     Case {
         name: "linger_is_read_back",
-        rule: "it is what was set, and none at first",
+        rule: "it is the value set, and none at first",
         run: |cx| Box::pin(linger(cx)),
     },
     Case {
         name: "keepalive_is_read_back",
-        rule: "it is what was set, and off at first",
+        rule: "it is the value set, and off at first",
         run: |cx| Box::pin(keepalive(cx)),
     },
     Case {
-        name: "buffers_are_at_least_what_was_asked_for",
-        rule: "a size that was set is read back, or a larger one",
+        name: "buffers_have_at_least_the_size_set",
+        rule: "a size that was set is returned, or a larger one",
         run: |cx| Box::pin(buffers(cx)),
     },
     Case {
         name: "broadcast_is_read_back",
-        rule: "it is what was set, and off at first",
+        rule: "it is the value set, and off at first",
         run: |cx| Box::pin(broadcast(cx)),
     },
     Case {
         name: "a_setting_out_of_range_is_refused",
-        rule: "it is InvalidInput, before and after the socket is made, and changes nothing",
+        rule: "it is InvalidInput, before and after the socket is created, and changes nothing",
         run: |cx| Box::pin(out_of_range(cx)),
     },
     Case {
-        name: "what_is_set_before_the_socket_is_made_holds",
+        name: "options_of_a_builder_apply_to_the_socket",
         rule: "settings of the builder are those of the socket",
         run: |cx| Box::pin(builder(cx)),
     },
     Case {
-        name: "a_time_to_linger_is_in_whole_seconds",
-        rule: "it is rounded up: a short one is not the reset that none at all is",
+        name: "linger_is_in_whole_seconds",
+        rule: "it is rounded up: a short one is not the reset that zero is",
         run: |cx| Box::pin(short_linger(cx)),
     },
     Case {
         name: "a_setting_of_another_protocol_is_refused",
-        rule: "nodelay of a UDP socket and only_v6 of one of IPv4 are errors",
+        rule: "nodelay of a UDP socket and only_v6 of an IPv4 socket are errors",
         run: |cx| Box::pin(of_another_protocol(cx)),
     },
 ];
@@ -80,12 +80,12 @@ pub(crate) const LOOKUP: &[Case] = &[
         run: |cx| Box::pin(names(cx)),
     },
     Case {
-        name: "no_addresses_are_none_to_connect_to",
+        name: "an_empty_list_of_addresses_is_an_error",
         rule: "an empty list of addresses is NotFound",
         run: |cx| Box::pin(none(cx)),
     },
     Case {
-        name: "a_name_that_cannot_be_one_is_invalid",
+        name: "an_invalid_host_name_is_refused",
         rule: "an empty name, and one with a zero byte, are InvalidInput",
         run: |cx| Box::pin(no_names(cx)),
     },

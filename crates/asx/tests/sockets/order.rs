@@ -1,4 +1,4 @@
-//! Bytes come in order, and a stream has no boundaries.
+//! Bytes arrive in order, and a stream has no boundaries.
 
 use asx::io::{self, Read as _};
 use asx::net::TcpStream;
@@ -10,12 +10,12 @@ use crate::help::{Name, narrow_tcp, pattern, tcp, unix};
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "bytes_come_in_the_order_they_were_written",
-        rule: "what is read is what was written, in that order",
+        rule: "bytes are read as written, in that order",
         run: |cx| Box::pin(bytes_come_in_order(cx)),
     },
     Case {
         name: "a_stream_has_no_boundaries",
-        rule: "a read may take what several writes gave, and a part of what one gave",
+        rule: "a read may return the bytes of several writes, or a part of those of one",
         run: |cx| Box::pin(no_boundaries(cx)),
     },
     Case {
@@ -25,7 +25,7 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a_large_write_arrives_whole",
-        rule: "what is larger than all buffers arrives whole while the peer reads",
+        rule: "data larger than all buffers arrives whole while the peer reads",
         run: |cx| Box::pin(large_write(cx)),
     },
     Case {
@@ -40,17 +40,17 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "requests_and_answers_alternate",
-        rule: "each answer is to the request before it, round after round",
+        rule: "each answer belongs to the request before it, in every round",
         run: |cx| Box::pin(rounds(cx)),
     },
     Case {
-        name: "what_was_written_before_a_close_arrives",
-        rule: "a close is seen after all that was written before it",
+        name: "bytes_written_before_a_close_arrive",
+        rule: "a close is seen after all bytes written before it",
         run: |cx| Box::pin(written_before_close(cx)),
     },
     Case {
         name: "bytes_of_a_unix_stream_come_in_order",
-        rule: "what is read from a unix stream is what was written, in that order",
+        rule: "bytes are read from a unix stream as written, in that order",
         run: |cx| Box::pin(unix_order(cx)),
     },
 ];

@@ -1,4 +1,4 @@
-//! What is built on streams: copies, lines, frames, servers.
+//! Protocols on streams: copies, lines, frames, servers.
 
 use std::io::ErrorKind;
 
@@ -13,17 +13,17 @@ use crate::help::{HERE, MORE_THAN_FITS, failed, narrow_tcp, pattern, tcp};
 pub(crate) const STREAMS: &[Case] = &[
     Case {
         name: "a_copy_ends_with_its_source",
-        rule: "copy answers how many bytes came until the end, and all of them arrive",
+        rule: "copy returns the number of bytes until the end, and all of them arrive",
         run: |cx| Box::pin(copies(cx)),
     },
     Case {
         name: "a_copy_of_more_than_fits_arrives",
-        rule: "copy waits where the peer does not read, and goes on",
+        rule: "copy waits while the peer does not read, and continues",
         run: |cx| Box::pin(large_copy(cx)),
     },
     Case {
         name: "a_proxy_passes_both_directions_and_their_ends",
-        rule: "copy_bidirectional ends when both have ended, and tells each what the other ended",
+        rule: "copy_bidirectional ends when both have ended, and forwards each end to the other",
         run: |cx| Box::pin(proxy(cx)),
     },
     Case {
@@ -32,8 +32,8 @@ pub(crate) const STREAMS: &[Case] = &[
         run: |cx| Box::pin(broken_proxy(cx)),
     },
     Case {
-        name: "lines_are_what_is_between_their_ends",
-        rule: "both kinds of line ends are taken off, and a last line needs none",
+        name: "lines_are_separated_by_line_ends",
+        rule: "both kinds of line ends are removed, and a last line needs none",
         run: |cx| Box::pin(lines(cx)),
     },
     Case {
@@ -42,12 +42,12 @@ pub(crate) const STREAMS: &[Case] = &[
         run: |cx| Box::pin(long_line(cx)),
     },
     Case {
-        name: "a_line_that_is_no_text_is_an_error",
+        name: "a_line_that_is_not_utf8_is_an_error",
         rule: "a line that is not UTF-8 is InvalidData, and the next one is read",
         run: |cx| Box::pin(no_text(cx)),
     },
     Case {
-        name: "what_is_buffered_goes_out_with_the_flush",
+        name: "buffered_bytes_are_sent_by_the_flush",
         rule: "the peer reads nothing of a buffered write before the flush",
         run: |cx| Box::pin(buffered(cx)),
     },
@@ -57,13 +57,13 @@ pub(crate) const STREAMS: &[Case] = &[
         run: |cx| Box::pin(frames(cx)),
     },
     Case {
-        name: "a_frame_that_is_not_whole_is_an_error",
+        name: "an_incomplete_frame_is_an_error",
         rule: "an end inside of a frame is UnexpectedEof, and then the reader is poisoned",
         run: |cx| Box::pin(half_frame(cx)),
     },
     Case {
         name: "a_frame_that_is_too_long_is_an_error",
-        rule: "a longer frame than allowed is TooLong at both ends",
+        rule: "a frame longer than allowed is TooLong at both ends",
         run: |cx| Box::pin(long_frame(cx)),
     },
 ];
@@ -75,23 +75,23 @@ pub(crate) const SERVERS: &[Case] = &[
         run: |cx| Box::pin(each_client(cx)),
     },
     Case {
-        name: "a_server_that_is_told_to_stop_closes_what_is_idle",
+        name: "a_stopped_server_closes_idle_connections",
         rule: "idle clients read the end, the listener refuses, and the server ends",
         run: |cx| Box::pin(stop_idle(cx)),
     },
     Case {
-        name: "a_server_that_is_told_to_stop_answers_what_is_in_flight",
-        rule: "a request that was taken is answered after the stop",
+        name: "a_stopped_server_answers_requests_in_flight",
+        rule: "a request that was read is answered after the stop",
         run: |cx| Box::pin(stop_busy(cx)),
     },
     Case {
-        name: "a_server_that_is_cancelled_cancels_its_handlers",
+        name: "a_cancelled_server_cancels_its_handlers",
         rule: "handlers that wait are cancelled, and their clients read the end",
         run: |cx| Box::pin(cancelled_server(cx)),
     },
     Case {
-        name: "a_handler_that_fails_fails_alone",
-        rule: "its error is counted, and the server goes on",
+        name: "a_failing_handler_affects_only_its_connection",
+        rule: "its error is counted, and the server continues",
         run: |cx| Box::pin(failing_handler(cx)),
     },
 ];
@@ -257,7 +257,7 @@ async fn long_frame(cx: &Cx) -> io::Result<()> {
     Ok(())
 }
 
-/// Echoes until the client ends, or until the server is told to stop while it waits for more.
+/// Echoes until the client ends, or until the server is stopped while it waits for more.
 async fn echo(cx: Cx, mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 64];
     loop {
@@ -332,7 +332,7 @@ async fn stop_busy(cx: &Cx) -> io::Result<()> {
                     stream.read_exact(&cx, &mut [0; 4]).await?;
                     busy.send(&cx, ()).await.ok();
                     cx.stopping().await?;
-                    // Told to stop, but not cancelled: there is time to answer.
+                    // Notified, but not cancelled: there is time to answer.
                     Ok(stream.write_all(&cx, b"done").await?)
                 }
             };

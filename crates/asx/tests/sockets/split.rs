@@ -1,4 +1,4 @@
-//! Halves of streams, and who holds them.
+//! Halves of streams, and their owners.
 
 use std::io::ErrorKind;
 
@@ -12,7 +12,7 @@ use crate::help::{MORE_THAN_FITS, Name, failed, narrow_tcp, pattern, tcp, unix};
 pub(crate) const CASES: &[Case] = &[
     Case {
         name: "borrowed_halves_are_used_at_the_same_time",
-        rule: "one half reads while the other writes more than fits",
+        rule: "one half reads while the other writes more than the buffers hold",
         run: |cx| Box::pin(borrowed(cx)),
     },
     Case {
@@ -22,12 +22,12 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "a_write_half_that_is_dropped_ends_its_direction",
-        rule: "the peer reads the end, and the read half reads on",
+        rule: "the peer reads the end, and the read half continues to read",
         run: |cx| Box::pin(write_half_dropped(cx)),
     },
     Case {
         name: "a_read_half_that_is_dropped_ends_nothing",
-        rule: "the write half writes on, and the peer reads no end",
+        rule: "the write half continues to write, and the peer reads no end",
         run: |cx| Box::pin(read_half_dropped(cx)),
     },
     Case {
@@ -41,23 +41,23 @@ pub(crate) const CASES: &[Case] = &[
         run: |cx| Box::pin(half_shut_down(cx)),
     },
     Case {
-        name: "halves_become_a_stream_again",
-        rule: "a stream that was put together reads and writes, and nobody saw an end",
+        name: "halves_can_be_reunited",
+        rule: "a reunited stream reads and writes, and the peer has seen no end",
         run: |cx| Box::pin(reunited(cx)),
     },
     Case {
-        name: "halves_of_two_streams_do_not_fit",
-        rule: "they are given back, and both connections are as before",
+        name: "halves_of_two_streams_are_not_reunited",
+        rule: "they are returned, and both connections are unchanged",
         run: |cx| Box::pin(not_reunited(cx)),
     },
     Case {
-        name: "who_waits_in_one_half_does_not_mind_the_end_of_the_other",
+        name: "a_wait_in_one_half_survives_the_drop_of_the_other",
         rule: "a read half that waits gets the answer after the write half was dropped",
         run: |cx| Box::pin(waits_in_one_half(cx)),
     },
     Case {
-        name: "halves_of_unix_streams_are_alike",
-        rule: "a dropped write half is an end for the peer, and the read half reads on",
+        name: "halves_of_unix_streams_work_alike",
+        rule: "a dropped write half is an end for the peer, and the read half continues to read",
         run: |cx| Box::pin(unix_halves(cx)),
     },
 ];
@@ -138,7 +138,7 @@ async fn both_halves_dropped(cx: &Cx) -> io::Result<()> {
     assert_eq!(server.read(cx, &mut [0; 4]).await?, 0);
     server.write_all(cx, b"taken while it is open").await?;
     drop(reader);
-    // Whether the bytes had come decides how it is told; that it is told does not depend on it.
+    // The error depends on whether the bytes had arrived; that there is one does not.
     let error = loop {
         match server.write(cx, b"more").await {
             Ok(_) => cx.sleep(crate::help::SOON).await?,

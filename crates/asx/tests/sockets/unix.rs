@@ -12,13 +12,13 @@ use crate::help::{Name, SOON, failed, timed_out, unix};
 
 pub(crate) const CASES: &[Case] = &[
     Case {
-        name: "a_name_connects_two",
+        name: "a_name_connects_two_streams",
         rule: "a listener at a name is reached at it, and both directions work",
         run: |cx| Box::pin(name_connects(cx)),
     },
     Case {
         name: "a_missing_name_is_not_found",
-        rule: "a connect to a name that is not there is NotFound",
+        rule: "a connect to a missing name is NotFound",
         run: |cx| Box::pin(missing(cx)),
     },
     Case {
@@ -33,67 +33,67 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         name: "names_are_addresses",
-        rule: "the listener's name is local there and peer at the client, who has none",
+        rule: "the listener's name is its local address and the client's peer; the client has none",
         run: |cx| Box::pin(names_are_addresses(cx)),
     },
     Case {
-        name: "a_name_that_would_be_cut_short_is_refused",
+        name: "a_name_that_would_be_truncated_is_refused",
         rule: "an empty name, and one with a zero byte inside, are InvalidInput",
         run: |cx| Box::pin(cut_short(cx)),
     },
     Case {
         name: "a_pair_is_connected",
-        rule: "what one of a pair writes the other reads, both ways, and its end",
+        rule: "bytes and the end from one of a pair are read by the other, both ways",
         run: |cx| Box::pin(pair(cx)),
     },
     Case {
         name: "unix_connections_are_accepted_in_order",
-        rule: "who has connected first is accepted first",
+        rule: "connections are accepted in the order of their connects",
         run: |cx| Box::pin(accept_order(cx)),
     },
     Case {
         name: "a_unix_accept_that_times_out_has_taken_nothing",
-        rule: "a connection that comes after the wait was given up is accepted",
+        rule: "a connection that arrives after the timeout of an accept is accepted",
         run: |cx| Box::pin(timed_accept(cx)),
     },
     Case {
-        name: "a_unix_stream_has_its_peer_for_good",
-        rule: "after the peer's close its name can be asked for, and a shutdown is no error",
+        name: "a_unix_stream_keeps_its_peer_address",
+        rule: "after the peer's close its name is still known, and a shutdown is no error",
         run: |cx| Box::pin(peer_for_good(cx)),
     },
     Case {
-        name: "a_unix_reset_is_left_to_the_reads",
+        name: "a_unix_reset_is_reported_to_reads",
         rule: "after a close with unread bytes a write is BrokenPipe, a read the reset, then 0",
         run: |cx| Box::pin(reset_left_to_reads(cx)),
     },
     Case {
         name: "a_full_unix_stream_that_was_ended_takes_no_more",
-        rule: "a write after one's own shutdown is BrokenPipe, though there is no room",
+        rule: "a write after the own shutdown is BrokenPipe, even without room",
         run: |cx| Box::pin(full_and_ended(cx)),
     },
     Case {
-        name: "who_waits_for_room_is_told_when_both_directions_are_over",
-        rule: "that the peer reads no more does not end a wait for room; that it ends both does",
+        name: "a_wait_for_room_ends_when_both_directions_are_shut_down",
+        rule: "a wait for room ends when the peer shuts down both directions, not reading alone",
         run: |cx| Box::pin(refused_without_room(cx)),
     },
     Case {
-        name: "a_name_outside_of_the_file_system_is_free_after_its_socket",
-        rule: "a name with a zero byte first is nobody's after the close: ConnectionRefused",
+        name: "an_abstract_name_is_unused_after_its_socket",
+        rule: "an abstract name is unused after the close: ConnectionRefused",
         run: |cx| Box::pin(abstract_name(cx)),
     },
     Case {
-        name: "datagrams_reach_names_outside_of_the_file_system",
-        rule: "such names can be sent and connected to, and an answer goes where it came from",
+        name: "datagrams_reach_abstract_names",
+        rule: "abstract names can be sent and connected to, and answers reach the sender",
         run: |cx| Box::pin(abstract_datagrams(cx)),
     },
     Case {
-        name: "a_unix_socket_has_no_settings_of_the_internet",
-        rule: "nodelay and ttl are EOPNOTSUPP, an address of the internet is InvalidInput",
+        name: "a_unix_socket_has_no_internet_options",
+        rule: "nodelay and ttl are EOPNOTSUPP, an internet address is InvalidInput",
         run: |cx| Box::pin(settings_of_others(cx)),
     },
     Case {
-        name: "a_unix_reset_comes_behind_all_bytes",
-        rule: "all that was written is read before the reset, however much it is",
+        name: "a_unix_reset_follows_all_bytes",
+        rule: "all bytes written are read before the reset, any number of them",
         run: |cx| Box::pin(all_before_a_reset(cx)),
     },
     Case {
@@ -285,7 +285,7 @@ async fn abstract_datagrams(cx: &Cx) -> io::Result<()> {
     let mut buffer = [0; 8];
     let (count, from) = other.recv_from(cx, &mut buffer).await?;
     assert_eq!((&buffer[..count], from.path()), (&b"ping"[..], Some(names[0].as_ref())));
-    // An answer goes where the question came from.
+    // The answer is sent to the sender of the question.
     other.connect(from.path().expect("a name"))?;
     other.send(cx, b"pong").await?;
     let (count, from) = one.recv_from(cx, &mut buffer).await?;

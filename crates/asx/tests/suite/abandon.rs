@@ -1,4 +1,4 @@
-//! Futures of others: given up when the task is to stop, and told of when they do not let it.
+//! Foreign futures: abandoned on a cancel, and reported when they delay one.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ use asx::prelude::*;
 use asx::{Budget, Policy, Runtime, assume_cancel_safe};
 use common::on_each;
 
-/// What a future of another crate waits for: somebody who fills it in.
+/// A foreign future waits for this to be filled.
 #[derive(Clone, Default)]
 struct Mailbox(Arc<Mutex<(Option<u32>, Option<Waker>)>>);
 
@@ -30,7 +30,7 @@ impl Mailbox {
         waker.inspect(Waker::wake_by_ref);
     }
 
-    /// Knows nothing of asx. Loses nothing when it is dropped.
+    /// Returns a foreign future, which is cancel-safe.
     fn get(&self) -> impl Future<Output = u32> + Send + use<> {
         let inner = self.0.clone();
         poll_fn(move |context| {
@@ -41,7 +41,7 @@ impl Mailbox {
     }
 }
 
-/// Counts the polls and the ends of the future in it.
+/// Counts the polls and the drops of a future.
 struct Counted<F>(Pin<Box<F>>, Arc<Counts>);
 
 #[derive(Default)]
@@ -75,7 +75,7 @@ fn unheeded(rt: &Runtime) -> u64 {
 }
 
 #[test]
-fn a_timeout_ends_what_is_abandoned() {
+fn a_timeout_drops_an_abandoned_future() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let (future, counts) = counted(pending::<u32>());
@@ -83,7 +83,7 @@ fn a_timeout_ends_what_is_abandoned() {
             let late = cx
                 .timeout(1.millis(), async |cx| {
                     let answer = cx.abandon_on_cancel(future).await;
-                    // By then it is gone.
+                    // It has been dropped by now.
                     answered = Some(counts.drops.load(SeqCst));
                     answer
                 })
@@ -97,7 +97,7 @@ fn a_timeout_ends_what_is_abandoned() {
 }
 
 #[test]
-fn a_cancel_a_lost_race_and_a_deadline_end_what_is_abandoned() {
+fn a_cancel_a_lost_race_and_a_deadline_drop_an_abandoned_future() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let forever = async |cx: Cx| cx.abandon_on_cancel(pending::<()>()).await;
@@ -135,7 +135,7 @@ fn a_cancel_a_lost_race_and_a_deadline_end_what_is_abandoned() {
 }
 
 #[test]
-fn what_is_cancelled_already_polls_nothing() {
+fn an_abandoned_future_is_not_polled_after_a_cancel() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -182,7 +182,7 @@ fn a_shield_keeps_it_from_being_abandoned() {
 }
 
 #[test]
-fn what_is_borrowed_is_still_there() {
+fn a_borrowed_future_survives_an_abandon() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let mailbox = Mailbox::default();
@@ -200,7 +200,7 @@ fn what_is_borrowed_is_still_there() {
 }
 
 #[test]
-fn what_is_assumed_to_be_safe_may_lose_in_select() {
+fn a_future_assumed_cancel_safe_may_lose_in_select() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let mailbox = Mailbox::default();
@@ -220,9 +220,9 @@ fn what_is_assumed_to_be_safe_may_lose_in_select() {
     });
 }
 
-/// Dropped half-way, forgotten half-way, and panics in its poll and in its destructor.
+/// A future that is dropped or leaked before it is ready, or panics in a poll or in its destructor.
 #[test]
-fn nothing_is_left_of_what_is_dropped_forgotten_or_panics() {
+fn dropped_leaked_and_panicking_futures_leave_nothing() {
     struct Bomb;
 
     impl Drop for Bomb {
@@ -273,9 +273,9 @@ fn nothing_is_left_of_what_is_dropped_forgotten_or_panics() {
     });
 }
 
-/// The future ends only when it was told of: without that this would not end.
+/// The future ends only when the timeout was reported: otherwise the test would not end.
 #[test]
-fn a_timeout_in_which_nothing_looks_is_told_of_once() {
+fn an_unobserved_timeout_is_reported_once() {
     on_each(|rt| {
         let mailbox = Mailbox::default();
         let post = mailbox.clone();
@@ -289,7 +289,7 @@ fn a_timeout_in_which_nothing_looks_is_told_of_once() {
             let late = rt.block_on(async |cx: Cx| {
                 cx.timeout(1.millis(), async |_| Ok::<_, Cancelled>(mailbox.get().await)).await
             });
-            // Nobody has seen that it was late.
+            // The cancel of the timeout was not observed.
             assert_eq!(late, Ok(7));
         });
         assert_eq!(unheeded(rt), 1);
@@ -301,9 +301,9 @@ mod lab {
     use super::*;
     use asx::lab::check;
 
-    /// What a letter is taken for, it is taken once, whoever gives up when.
+    /// Each letter is taken once, whichever of its receivers is abandoned, and when.
     #[asx::test(seeds = 200, cancel = "every await")]
-    async fn no_letter_is_lost_by_giving_up(cx: &Cx) -> Result<(), Cancelled> {
+    async fn no_letter_is_lost_by_abandoning(cx: &Cx) -> Result<(), Cancelled> {
         let mailbox = Mailbox::default();
         let post = mailbox.clone();
         cx.scope(async |s| {
@@ -334,7 +334,7 @@ mod lab {
     }
 
     #[test]
-    fn a_timeout_in_which_nothing_looks_fails_a_check() {
+    fn an_unobserved_timeout_fails_a_check() {
         let report = check(async |cx: Cx| {
             let mailbox = Mailbox::default();
             let slow = async |cx: &Cx| {
@@ -355,14 +355,14 @@ mod lab {
     }
 
     #[test]
-    fn whoever_looks_may_clean_up_for_longer() {
+    fn observed_timeouts_may_have_long_cleanup() {
         let report = check(async |cx: Cx| {
             let slow = async |cx: &Cx| {
                 let over = cx.sleep(60.minutes()).await;
                 let _ = cx.shield(async |cx| cx.sleep(5.secs()).await).await;
                 over
             };
-            // A shield from the beginning, and a cancel that is seen further in.
+            // A shield from the start, and a cancel that is observed further inside.
             let shielded = async |cx: &Cx| {
                 let _ = cx.shield(async |cx| cx.sleep(5.secs()).await).await;
                 cx.checkpoint()

@@ -1,4 +1,4 @@
-//! Combinators of any number of parts, and of several attempts at one thing.
+//! Combinators of any number of parts, and of several attempts at one operation.
 
 use crate::common;
 
@@ -24,7 +24,7 @@ impl From<Cancelled> for Own {
 }
 
 #[test]
-fn joins_of_any_number_answer_in_the_order_written() {
+fn joins_of_any_number_return_in_the_order_written() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let cx = &cx;
@@ -133,7 +133,7 @@ fn a_race_of_any_number_waits_for_the_losers() {
 }
 
 #[test]
-fn the_first_success_wins_and_failures_leave_it_to_the_others() {
+fn the_first_success_wins_over_failures() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let log = &Log::default();
@@ -149,7 +149,7 @@ fn the_first_success_wins_and_failures_leave_it_to_the_others() {
             assert_eq!(race_ok(&cx, async |cx| refuse(cx, 1).await, value).await, Ok(7));
             assert_eq!(race_ok(&cx, value, lose).await, Ok(7));
             assert_eq!(log.take(), ["loser RaceLost"]);
-            // Both fail: the error of the first, whoever was faster.
+            // Both fail: the error of the first one, whichever was faster.
             let late = async |cx: &Cx| {
                 cx.sleep(1.millis()).await?;
                 Err(Own::Refused(1))
@@ -206,7 +206,7 @@ fn another_attempt_begins_when_the_first_fails_or_is_slow() {
             assert_eq!(log.take(), ["1", "2"]);
             assert_eq!(hedged(1.millis(), "slow").await, Ok(2));
             assert_eq!(log.take(), ["1", "2", "slow RaceLost"]);
-            // A cancel is not taken for a reason to try once more.
+            // A cancel does not cause another attempt.
             let late: Result<u32, Own> =
                 cx.timeout(1.millis(), async |_| hedged(60.minutes(), "slow").await).await;
             assert_eq!(late, Err(Own::Cancelled(Kind::Timeout)));
@@ -216,7 +216,7 @@ fn another_attempt_begins_when_the_first_fails_or_is_slow() {
 }
 
 #[test]
-fn it_is_tried_as_often_as_it_may_be() {
+fn retry_stops_after_the_allowed_attempts() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let calls = AtomicU32::new(0);
@@ -233,7 +233,7 @@ fn it_is_tried_as_often_as_it_may_be() {
                 n => Ok(n),
             });
             assert_eq!(fourth.await, Ok(14));
-            // A cancel ends a wait.
+            // A cancel ends a wait between attempts.
             let late = cx.timeout(1.millis(), async |cx| {
                 retry(cx, Backoff::new(60.minutes()), refuse).await
             });
@@ -251,7 +251,7 @@ impl PartialOrd for Own {
     }
 }
 
-/// A helper of the user's, with the signature that the book recommends.
+/// A user-defined helper, with the signature that the book recommends.
 async fn twice<'a, M, F, T, E>(cx: &'a Cx, mut op: M) -> Result<(T, T), E>
 where
     M: FnMut(&'a Cx) -> F,
@@ -260,9 +260,9 @@ where
     Ok((op(cx).await?, op(cx).await?))
 }
 
-/// That this compiles is the point: closures that borrow, in tasks that may move to other threads.
+/// This test is about compiling: closures that borrow, in tasks that may move to other threads.
 #[test]
-fn helpers_take_closures_that_borrow_inside_of_tasks() {
+fn helpers_take_borrowing_closures_inside_of_tasks() {
     async fn ask(cx: &Cx, server: &str) -> Result<usize, Cancelled> {
         cx.sleep(1.micros()).await?;
         Ok(server.len())
@@ -303,7 +303,7 @@ mod lab {
     use super::*;
     use std::sync::Arc;
 
-    /// Counts what is between its begin and its end.
+    /// Counts operations between their begin and their end.
     struct Inside<'a>(&'a AtomicU32);
 
     impl<'a> Inside<'a> {
@@ -319,10 +319,10 @@ mod lab {
         }
     }
 
-    /// Whatever is cancelled where, nothing runs on when the combinator is done, and a cancel is
-    /// what comes out.
+    /// With a cancel anywhere, no operation is running when the combinator returns, which returns
+    /// the cancel.
     #[asx::test(seeds = 50, cancel = "every await")]
-    async fn nothing_runs_on(cx: &Cx) -> Result<(), Cancelled> {
+    async fn nothing_continues_to_run(cx: &Cx) -> Result<(), Cancelled> {
         let inside = Arc::new(AtomicU32::new(0));
         cx.scope(async |s| {
             let task = s.spawn({
@@ -367,9 +367,9 @@ mod lab {
         .inspect_err(|_| assert_eq!(inside.load(SeqCst), 0))
     }
 
-    /// Half of each wait is by chance.
+    /// Half of each wait is random.
     #[test]
-    fn waits_are_between_half_and_all_of_what_is_set() {
+    fn waits_are_between_half_and_all_of_the_backoff() {
         let seen = std::sync::Mutex::new(std::collections::BTreeSet::new());
         let report = asx::lab::check(async |cx: Cx| {
             let mut ends = vec![cx.now()];

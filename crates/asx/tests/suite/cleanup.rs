@@ -1,4 +1,4 @@
-//! A task's own cleanup: a scope around its work, and what was deferred in it.
+//! Cleanup of one task: a scope around its work, with finalizers.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ async fn work(cx: Cx, log: Arc<Log>, end: End) -> Result<(), Failed> {
         for what in ["first", "second"] {
             let log = log.clone();
             let undo = async move |cx: Cx| {
-                // Waits, and is not stopped by the cancel that may have led here.
+                // Waits, and is not cancelled by the cancel that may have ended the work.
                 cx.sleep(1.millis()).await.expect("no cancel reaches it");
                 log.add(what);
             };
@@ -46,7 +46,7 @@ async fn work(cx: Cx, log: Arc<Log>, end: End) -> Result<(), Failed> {
 }
 
 #[test]
-fn what_a_task_defers_runs_last_first_however_the_task_ends() {
+fn finalizers_run_last_first_however_the_task_ends() {
     on_each(|runtime| {
         for end in [End::Value, End::Error, End::Panic, End::Cancel] {
             let log = Arc::new(Log::default());
@@ -59,7 +59,7 @@ fn what_a_task_defers_runs_last_first_however_the_task_ends() {
                         task.cancel("enough");
                     }
                     let outcome = task.await;
-                    // It was all done when the end could be seen.
+                    // All finalizers had run when the end could be observed.
                     assert_eq!(log.take(), ["second", "first"], "{end:?}");
                     match (end, outcome) {
                         (End::Value, Ok(())) => {}

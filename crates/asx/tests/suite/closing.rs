@@ -1,11 +1,11 @@
-//! Channels of scopes that are closed to senders: what is on record keeps to the law of traces.
+//! Channels of scopes that are closed to senders: the journal follows the model of traces.
 
 use asx::journal::EventKind;
 use asx::prelude::*;
 use asx_trace::refine;
 
 #[test]
-fn a_channel_that_is_closed_and_drained_leaves_a_record_that_keeps_to_the_law() {
+fn the_journal_of_a_closed_and_drained_channel_follows_the_model() {
     for workers in [1, 2, 4] {
         let runtime = asx::Runtime::builder().workers(workers).journal(100_000).build().unwrap();
         runtime.block_on(async |cx: Cx| {
@@ -35,7 +35,7 @@ fn a_channel_that_is_closed_and_drained_leaves_a_record_that_keeps_to_the_law() 
                         }
                         rx.close();
                         while rx.recv(&cx).await.is_ok() {}
-                        // The receiver is there until all have learned of the close.
+                        // The receiver lives until all senders have observed the close.
                         for task in tasks {
                             assert!(task.await.is_ok());
                         }

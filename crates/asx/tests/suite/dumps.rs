@@ -1,4 +1,4 @@
-//! What dumps tell people.
+//! The text of dumps.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use asx::prelude::*;
 use asx::sync::{Mutex, RwLock, Semaphore};
 use asx::{Activity, Cx, Dump, Grace, Policy, Runtime, TaskInfo};
 
-/// Looks until the dump says it.
+/// Takes dumps until one contains the text.
 async fn dump_with(cx: &Cx, text: &str) -> Dump {
     loop {
         let dump = cx.handle().dump();
@@ -68,7 +68,7 @@ fn regions_have_names_and_places_and_tasks_outside_asx_an_origin() {
 }
 
 #[test]
-fn times_are_told_in_words() {
+fn times_are_shown_in_words() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let (open, closing) = runtime.block_on(async |cx: Cx| {
         let cx = &cx;
@@ -105,25 +105,25 @@ fn times_are_told_in_words() {
         (looked.ok().map(|dump| dump.to_string()), closing.ok().map(|dump| dump.to_string()))
     });
     let open = open.unwrap();
-    // However long it took to get there.
+    // In any time it took to get here.
     assert!(open.contains("its timer is due in 1 h "), "{open}");
     let closing = closing.unwrap();
     assert!(closing.contains(" ago, force in 1 min "), "{closing}");
 }
 
-/// What the dump tells of the task with this name.
+/// Returns the description of the task with this name.
 fn task(dump: &Dump, name: &str) -> TaskInfo {
     let mut tasks = dump.regions.iter().flat_map(|region| &region.tasks);
     let task = tasks.find(|task| task.name.as_deref() == Some(name));
     task.unwrap_or_else(|| panic!("no {name} in {dump}")).clone()
 }
 
-/// Whom the task with this name waits for, by name.
+/// Returns the name of the task that holds what this one waits for.
 fn held_by(dump: &Dump, name: &str) -> Option<String> {
     task(dump, name).held_by.map(|holder| holder.name.expect("it has a name").to_string())
 }
 
-/// A task holds the lock until it gets a message.
+/// Holds the lock until a message arrives.
 async fn hold(
     cx: Cx,
     lock: Arc<Mutex<()>>,
@@ -135,7 +135,7 @@ async fn hold(
 }
 
 #[test]
-fn who_waits_for_a_lock_is_told_who_holds_it_also_after_it_was_handed_over() {
+fn a_waiter_of_a_lock_shows_its_holder_after_a_handover() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     runtime.block_on(async |cx: Cx| {
         let cx = &cx;
@@ -165,7 +165,7 @@ fn who_waits_for_a_lock_is_told_who_holds_it_also_after_it_was_handed_over() {
             Ok(())
         });
         assert!(ended.await.is_ok());
-        // Taken without a wait.
+        // Locked without a wait.
         let ended = cx.scope(async |s: Scope<Cancelled>| {
             let holder = lock.clone();
             let (go, mut gone) = channel::bounded::<()>(1);
@@ -187,7 +187,7 @@ fn who_waits_for_a_lock_is_told_who_holds_it_also_after_it_was_handed_over() {
 }
 
 #[test]
-fn a_writer_is_told_and_readers_and_permits_of_a_semaphore_are_not() {
+fn a_writer_is_shown_as_holder_but_not_readers_and_permits() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     runtime.block_on(async |cx: Cx| {
         let cx = &cx;
@@ -223,10 +223,10 @@ fn a_writer_is_told_and_readers_and_permits_of_a_semaphore_are_not() {
     });
 }
 
-/// In the lab, whose clock says exactly how long that is.
+/// In the lab, where waiting times are exact.
 #[cfg(feature = "lab")]
 #[asx::test(exact_time)]
-async fn a_task_that_waits_is_told_with_how_long_it_has(cx: &Cx) -> Result<(), Cancelled> {
+async fn a_waiting_task_is_shown_with_its_waiting_time(cx: &Cx) -> Result<(), Cancelled> {
     cx.scope(async |s: Scope<Cancelled>| {
         let (tx, mut rx) = channel::bounded::<()>(1);
         s.task("waits").spawn(async move |cx: Cx| {

@@ -1,4 +1,4 @@
-//! Errors of tasks and waits, in the hands of their callers.
+//! Conversions and uses of the errors of tasks and waits.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use common::on_each;
 type Boxed = Box<dyn Error + Send + Sync>;
 
 #[test]
-fn what_a_task_comes_to_may_be_shared_between_threads() {
+fn outcomes_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Panic>();
     shared::<TaskError<Boxed>>();
@@ -22,7 +22,7 @@ fn what_a_task_comes_to_may_be_shared_between_threads() {
 }
 
 #[test]
-fn anyhow_takes_how_a_task_ends() {
+fn anyhow_converts_from_task_errors() {
     on_each(|rt| {
         let result: anyhow::Result<u32> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -53,7 +53,7 @@ fn anyhow_takes_how_a_task_ends() {
 }
 
 #[test]
-fn a_boxed_error_takes_how_a_task_ends() {
+fn a_boxed_error_converts_from_task_errors() {
     async fn total(cx: &Cx) -> Result<u32, Boxed> {
         cx.scope(async |s| {
             let two = s.spawn(async |_cx: Cx| Ok::<u32, Boxed>("2".parse()?));
@@ -93,7 +93,7 @@ impl From<Disconnected> for Own {
 asx::wait_errors_into!(Own);
 
 #[test]
-fn the_value_of_a_task_is_its_own_error_or_the_cancel_or_the_panic() {
+fn value_returns_the_error_the_cancel_or_the_panic() {
     on_each(|rt| {
         let ends = |body: fn(&Scope<Own>) -> Task<u32, Own>| {
             let scope = async |cx: Cx| {
@@ -125,7 +125,7 @@ fn the_value_of_a_task_is_its_own_error_or_the_cancel_or_the_panic() {
 }
 
 #[test]
-fn a_broadcast_receive_that_skips_what_was_missed_has_the_question_mark() {
+fn a_broadcast_receive_that_skips_missed_messages_works_with_question_mark() {
     async fn second(cx: &Cx, rx: &mut channel::broadcast::Subscriber<u32>) -> Result<u32, Own> {
         rx.recv(cx).skip_lagged().await?;
         Ok(rx.recv(cx).skip_lagged().await?)
@@ -141,9 +141,9 @@ fn a_broadcast_receive_that_skips_what_was_missed_has_the_question_mark() {
     });
 }
 
-/// The first permit goes to somebody, the second to nobody, and a cancel is the only error.
+/// The first permit is used, the second is dropped unused, and a cancel is the only error.
 #[test]
-fn permits_come_until_the_receiver_is_gone() {
+fn permits_are_granted_until_the_receiver_is_dropped() {
     async fn feed(cx: &Cx, tx: &channel::Sender<u32>) -> Result<u32, Own> {
         let mut sent = 0;
         while let Some(permit) = tx.next_permit(cx).await? {

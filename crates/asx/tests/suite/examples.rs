@@ -1,4 +1,4 @@
-//! The examples run, end by themselves and say what their texts promise.
+//! The examples run, end, and print what their comments say.
 
 #![allow(dead_code, reason = "the examples' own `main`s are not called here")]
 
@@ -22,7 +22,7 @@ use common::on_each;
 use fan_out::FetchError::Missing;
 
 #[test]
-fn everybody_is_heard_in_hello() {
+fn hello_receives_every_greeting() {
     on_each(|runtime| {
         let mut heard = runtime.block_on(async |cx: Cx| hello::greetings(&cx).await).unwrap();
         let by = |name: &str| heard.iter().filter(|line| line.ends_with(name)).count();
@@ -33,20 +33,20 @@ fn everybody_is_heard_in_hello() {
 }
 
 #[test]
-fn a_pipeline_never_holds_more_than_its_channels_and_hands() {
+fn pipeline_holds_at_most_its_channels_and_stages() {
     on_each(|runtime| {
         let (total, most) = runtime.block_on(async |cx: Cx| pipeline::pipeline(&cx).await).unwrap();
         assert_eq!(total, 3 * 1000 * 1001 / 2);
-        // Two channels of four, one order in the middle stage's hands and one in the last one's.
+        // Two channels of four, and one order in each of the last two stages.
         assert!((1..=10).contains(&most), "{most}");
     });
 }
 
 #[test]
-fn a_shutdown_lets_everybody_finish_and_the_finalizer_last() {
+fn shutdown_lets_tasks_finish_and_runs_the_finalizer_last() {
     on_each(|runtime| {
         let mut lines = shutdown::day(runtime);
-        // If the machine stands still for a while the cleaner may be asked before the clerk ends.
+        // On a stalled machine the cleaner may be cancelled before the clerk ends.
         lines[..2].sort();
         let end = ["the books are closed", "the program was stopped: Shutdown"];
         assert_eq!(lines[..2], ["the cleaner puts the broom away", "the clerk finishes the sale"]);
@@ -55,7 +55,7 @@ fn a_shutdown_lets_everybody_finish_and_the_finalizer_last() {
 }
 
 #[test]
-fn lanes_go_before_each_other_and_deadlines_end_what_is_late() {
+fn lanes_are_ordered_and_deadlines_cancel_late_tasks() {
     let runtime = asx::Runtime::builder().current_thread().build().unwrap();
     let (order, late) = runtime.block_on(async |cx: Cx| {
         (lanes::order(&cx).await.unwrap(), lanes::late(&cx).await.unwrap())
@@ -65,7 +65,7 @@ fn lanes_go_before_each_other_and_deadlines_end_what_is_late() {
 }
 
 #[test]
-fn a_fan_out_fails_fast_with_its_error_or_each_on_its_own() {
+fn fan_out_fails_fast_or_each_separately() {
     on_each(|runtime| {
         runtime.block_on(async |cx: Cx| {
             assert_eq!(fan_out::all(&cx, &["home", "news"]).await, Ok(vec![4, 4]));
@@ -78,7 +78,7 @@ fn a_fan_out_fails_fast_with_its_error_or_each_on_its_own() {
 }
 
 #[test]
-fn a_supervised_task_lives_again_until_it_fails_too_often() {
+fn a_supervised_task_is_restarted_until_it_fails_too_often() {
     on_each(|runtime| {
         let lines = runtime.block_on(async |cx: Cx| supervision::counters(&cx).await);
         let expected = [

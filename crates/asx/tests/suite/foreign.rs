@@ -1,4 +1,4 @@
-//! Cancels reach what waits inside futures of other crates, which poll only what was woken.
+//! Cancels reach asx operations inside foreign futures, which poll only parts that were woken.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,8 +12,8 @@ use asx::prelude::*;
 use asx::sync::{Barrier, Notify, Semaphore};
 use asx::{BlockOnError, BoxFuture, Grace, Runtime, join_all, wait};
 
-/// A future whose waker is its own: like those in a `FuturesUnordered`, it is polled only if that
-/// was used, whoever else polls around it.
+/// A future with a separate waker: as in a `FuturesUnordered`, it is polled only if that waker was
+/// used, whatever else is polled around it.
 struct Picky<F> {
     future: Pin<Box<F>>,
     own: Arc<Own>,
@@ -53,7 +53,7 @@ impl<F: Future> Future for Picky<F> {
     }
 }
 
-/// Waits in one way for what never comes, on a context that is to be cancelled.
+/// Waits forever with one kind of operation, on a context that will be cancelled.
 type Waits = fn(Cx) -> BoxFuture<'static, ()>;
 
 const WAYS: [(&str, Waits); 14] = [
@@ -135,13 +135,13 @@ fn on_threads<B: Future>(body: impl FnOnce(Cx) -> B) -> B::Output {
     Runtime::builder().workers(2).build().unwrap().block_on(body)
 }
 
-/// Lets a task get to where it waits.
+/// Lets a task reach its wait.
 async fn settle(cx: &Cx) -> Result<(), Cancelled> {
     cx.sleep(2.millis()).await
 }
 
 #[test]
-fn the_cancel_of_a_task_reaches_every_kind_of_wait() {
+fn a_cancel_of_a_task_reaches_every_kind_of_wait() {
     on_threads(async |cx: Cx| {
         cx.scope(async |s| {
             for (name, waits) in WAYS {
@@ -214,7 +214,7 @@ fn the_failure_of_a_sibling_reaches_the_body_of_a_scope() {
 }
 
 #[test]
-fn a_deadline_and_a_shutdown_reach_what_waits() {
+fn a_deadline_and_a_shutdown_reach_waits() {
     let late = on_threads(async |cx: Cx| {
         let body = async |s: Scope<Cancelled>| {
             let task = s.task("late").within(1.millis());
@@ -269,7 +269,7 @@ fn a_cancel_reaches_a_job_that_waits() {
 }
 
 #[test]
-fn what_is_shielded_is_not_woken_at_every_poll() {
+fn a_shielded_wait_is_not_woken_at_every_poll() {
     let polls = on_threads(async |cx: Cx| {
         let body = async |s: Scope<Cancelled>| {
             let (tx, mut rx) = channel::bounded::<u8>(1);
@@ -301,7 +301,7 @@ fn what_is_shielded_is_not_woken_at_every_poll() {
 }
 
 #[test]
-fn nobody_waits_where_tasks_run() {
+fn wait_panics_where_tasks_run() {
     let runtime = Runtime::builder().workers(2).build().unwrap();
     let waited = runtime.try_block_on(async |_cx: Cx| wait(std::future::ready(1)));
     assert!(matches!(waited, Err(BlockOnError::Panicked(_))), "{waited:?}");

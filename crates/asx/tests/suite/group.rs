@@ -1,4 +1,4 @@
-//! Groups, from the outside.
+//! Groups, through the public interface.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use asx::{BoxFuture, Child, Group};
 use common::{Log, on_each, until_cancelled};
 
 #[test]
-fn outputs_come_in_the_order_children_end() {
+fn outputs_come_in_the_order_of_completion() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             group(&cx, async |g| {
@@ -39,7 +39,7 @@ fn outputs_come_in_the_order_children_end() {
     });
 }
 
-/// A child that ends when it is told, and counts its polls.
+/// A child that ends when signalled, and counts its polls.
 #[derive(Default)]
 struct Gate {
     open: Cell<bool>,
@@ -93,7 +93,7 @@ fn only_children_that_were_woken_are_polled() {
                     assert_eq!(g.next(&cx).await?, Some(index));
                 }
                 assert_eq!((polls(), g.len()), (1003, 998));
-                // A waker that outlived its child wakes nobody.
+                // A waker that outlives its child wakes no task.
                 gates[3].wake();
                 cx.yield_now().await;
                 assert_eq!(polls(), 1003);
@@ -108,7 +108,7 @@ fn only_children_that_were_woken_are_polled() {
 }
 
 #[test]
-fn children_go_on_whatever_the_body_waits_for() {
+fn children_run_whatever_the_body_waits_for() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             let (tx, mut rx) = channel::bounded(1);
@@ -162,7 +162,7 @@ fn an_error_of_the_body_cancels_and_drains_the_children() {
                     g.add(|cx| until_cancelled(cx, &log, who));
                 }
                 cx.yield_now().await;
-                // Added, and never polled before the end.
+                // Added, but never polled before the end.
                 g.add(|cx| until_cancelled(cx, &log, "c"));
                 Err::<(), _>("body")
             })
@@ -266,7 +266,7 @@ fn a_cancel_of_the_task_reaches_body_and_children_once_and_groups_inside() {
 }
 
 #[test]
-fn a_panic_goes_on_when_body_and_children_have_ended() {
+fn a_panic_resumes_when_body_and_children_have_ended() {
     on_each(|rt| {
         let log = Log::default();
         let run = |who_panics: &'static str| {

@@ -1,4 +1,4 @@
-//! Joins, from the outside.
+//! Joins, through the public interface.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ use common::{Log, on_each, until_cancelled};
 fn parts_borrow_and_run_concurrently() {
     on_each(|rt| {
         let turn = Cell::new(0);
-        // Each part waits for the other's move.
+        // Each part waits for the progress of the other.
         let play = async |cx: &Cx, odd: bool| {
             while turn.get() < 10 {
                 if (turn.get() % 2 == 1) == odd {
@@ -36,7 +36,7 @@ fn parts_borrow_and_run_concurrently() {
 }
 
 #[test]
-fn each_output_is_in_its_place() {
+fn each_output_is_in_its_position() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let cx = &cx;
@@ -152,7 +152,7 @@ fn a_cancel_of_the_task_reaches_every_part() {
 }
 
 #[test]
-fn a_panic_goes_on_when_the_rest_has_ended() {
+fn a_panic_resumes_when_the_rest_has_ended() {
     on_each(|rt| {
         let log = Log::default();
         let ouch = async |cx: &Cx| {
@@ -184,11 +184,11 @@ fn a_panic_goes_on_when_the_rest_has_ended() {
 }
 
 #[test]
-fn a_timer_follows_its_future_to_another_waker() {
+fn a_timer_uses_the_latest_waker_of_its_future() {
     on_each(|rt| {
         let result = rt.block_on(async |cx: Cx| {
             let mut sleep: Pin<&mut Sleep<'_>> = pin!(cx.sleep(2.millis()));
-            // Armed with the task's waker, then waited for with a child's.
+            // Armed with the waker of the task, then awaited with that of a child.
             std::future::poll_fn(|context| {
                 let _ = sleep.as_mut().poll(context);
                 Poll::Ready(())

@@ -1,6 +1,6 @@
-//! Tests under `#[asx::test]`: that they run, and what they print when they fail.
+//! `#[asx::test]`: the runs of tests, and the reports of failures.
 //!
-//! Those that are ignored fail on purpose: others here start this program again to run them.
+//! Ignored tests fail on purpose: other tests start this program again to run them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,18 +14,18 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 
 #[asx::test(seeds = 40, strategy = "random", seed = 7)]
 #[ignore = "called by the next one"]
-async fn runs_as_often_as_it_is_told(_cx: &Cx) {
+async fn runs_as_often_as_requested(_cx: &Cx) {
     RUNS.fetch_add(1, Relaxed);
 }
 
 #[test]
 fn the_number_of_runs_is_the_number_of_seeds() {
-    runs_as_often_as_it_is_told();
-    // The first of them is repeated at once, and at the end.
+    runs_as_often_as_requested();
+    // The first run is repeated at once, and at the end.
     assert_eq!(RUNS.load(Relaxed), 42);
 }
 
-/// Two workers and four jobs: with a cancel at every await in every order there is no end of it.
+/// Two workers and four jobs: all orders with a cancel at every await would never end.
 async fn jobs(cx: Cx) -> Result<(), Cancelled> {
     let (tx, rx) = channel::bounded(1);
     let rx = std::sync::Arc::new(Mutex::new(rx));
@@ -49,7 +49,7 @@ async fn jobs(cx: Cx) -> Result<(), Cancelled> {
 }
 
 #[test]
-fn a_check_with_cancels_has_a_limit_in_all_and_says_that_it_was_reached() {
+fn a_check_with_cancels_reports_reaching_its_total_limit() {
     let report = asx::lab::check(jobs).runs(20).disturbances(1).cancel_at_every_await().run();
     assert!(report.failure.is_none(), "{report}");
     assert_eq!((report.runs, report.stopped), (200, Some(asx::lab::Stopped::Runs(200))));
@@ -60,7 +60,7 @@ fn a_check_with_cancels_has_a_limit_in_all_and_says_that_it_was_reached() {
 #[asx::test]
 async fn without_an_argument() {}
 
-/// In the lab a handle stops the program it was taken in, which goes on until it is asked to stop.
+/// In the lab a handle stops its program, which continues until it is cancelled.
 #[asx::test(seeds = 100, exact_time)]
 async fn a_program_stops_itself(cx: &Cx) {
     cx.handle().stop(asx::Grace { soft: 60.secs(), hard: 60.secs() });
@@ -80,7 +80,7 @@ async fn with_a_context_of_its_own(cx: Cx) -> Result<(), Cancelled> {
 }
 
 #[asx::test(cancel = "every await", runs = 20)]
-async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
+async fn a_sent_message_arrives(cx: &Cx) -> Result<(), Cancelled> {
     let (tx, mut rx) = channel::bounded(1);
     cx.scope(async |s| {
         let sent = s.task("feed").spawn(async move |cx: Cx| Ok(tx.send(&cx, 7).await.is_ok()));
@@ -92,14 +92,14 @@ async fn what_is_sent_arrives(cx: &Cx) -> Result<(), Cancelled> {
 }
 
 #[asx::test(virtual_workers = 2, faults)]
-async fn workers_and_faults_can_be_asked_for(cx: &Cx) {
+async fn workers_and_faults_can_be_requested(cx: &Cx) {
     assert!(!cx.fault("never looked at") || cx.random_below(2) < 2);
 }
 
-/// The same text as on threads: here it meets whatever may go wrong in a network.
+/// The same program as on threads, with all faults of the simulated network.
 #[cfg(feature = "net")]
 #[asx::test(lab, native, network, seeds = 100)]
-async fn a_server_answers_whatever_goes_wrong(cx: &Cx) -> asx::io::Result<()> {
+async fn a_server_answers_in_spite_of_network_faults(cx: &Cx) -> asx::io::Result<()> {
     use asx::net::{TcpListener, TcpStream};
     let listener = TcpListener::bind(cx, "127.0.0.1:0").await?;
     let at = listener.local_addr()?;
@@ -157,7 +157,7 @@ async fn on_threads(cx: &Cx) -> Result<(), Cancelled> {
             let _ = tx.send(std::thread::current().id());
             Ok(())
         });
-        // In the lab nobody would ever send.
+        // In the lab no thread would ever send.
         assert_ne!(rx.recv().ok(), Some(here));
         Ok(())
     })
@@ -250,14 +250,14 @@ pub(crate) fn run(name: &str, replay: Option<&str>) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(text) }
 }
 
-/// What stands between two texts.
+/// Returns the text between two others.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));
     rest.split(after).next().unwrap_or(rest)
 }
 
 #[test]
-fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
+fn a_deadlock_report_names_waits_and_schedule() {
     let text = run("lab::failing::crossed", None).unwrap_err();
     let lines = [
         "`lab::failing::crossed` fails in run 1 (strategy the order of one worker, seed 0):",
@@ -274,7 +274,7 @@ fn a_deadlock_says_who_waits_for_what_and_how_it_came_about() {
 }
 
 #[test]
-fn a_panic_says_where_and_in_which_task() {
+fn a_panic_report_names_location_and_task() {
     let text = run("lab::failing::check_then_act", None).unwrap_err();
     let lines = [
         "(strategy pct(2) at operation grain, seed 3):",
@@ -287,17 +287,17 @@ fn a_panic_says_where_and_in_which_task() {
 }
 
 #[test]
-fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
+fn a_failure_is_repeated_by_its_complete_token_only() {
     let text = run("lab::failing::crossed", None).unwrap_err();
     let token = between(&text, "ASX_REPLAY=", " cargo test lab::failing::crossed\n");
     let again = run("lab::failing::crossed", Some(token)).unwrap_err();
     let failure = "deadlock at step 5: `left (main/1)` and `right (main/2)` wait";
     assert!(again.contains(failure) && again.contains("(strategy replay, seed 0)"), "{again}");
-    // A schedule of another program, with the mark of that and without.
-    let other = run("lab::what_is_sent_arrives", Some(token)).unwrap_err();
+    // A schedule of another program, with and without its mark.
+    let other = run("lab::a_sent_message_arrives", Some(token)).unwrap_err();
     assert!(other.contains("the schedule is of another test: say the name"), "{other}");
     let (unmarked, _) = token.split_once('.').expect("a mark");
-    let other = run("lab::what_is_sent_arrives", Some(unmarked)).unwrap_err();
+    let other = run("lab::a_sent_message_arrives", Some(unmarked)).unwrap_err();
     assert!(other.contains("the schedule does not fit: "), "{other}");
     assert!(other.contains("the token is stale: run the test without ASX_REPLAY"), "{other}");
     assert!(run("lab::failing::crossed", Some(unmarked)).unwrap_err().contains(failure));
@@ -308,7 +308,7 @@ fn a_failure_comes_again_with_its_token_and_only_with_a_whole_one() {
 }
 
 #[test]
-fn a_failure_leaves_a_trace_that_holds() {
+fn a_failure_leaves_a_readable_trace() {
     let text = run("lab::failing::check_then_act", None).unwrap_err();
     let path = PathBuf::from(between(&text, "to see what happened: ", "\n"));
     assert!(path.parent().is_some_and(|dir| dir.ends_with("asx")), "{path:?}");

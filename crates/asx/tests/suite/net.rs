@@ -1,4 +1,4 @@
-//! The examples of servers run, end by themselves and say what their texts promise.
+//! The examples of servers run, end, and print what their comments say.
 
 #![allow(dead_code, reason = "the examples' own `main`s are not called here")]
 
@@ -13,7 +13,7 @@ use asx::prelude::*;
 use common::on_each;
 
 #[test]
-fn an_echo_server_serves_and_ends_in_order() {
+fn an_echo_server_serves_and_shuts_down() {
     on_each(|runtime| {
         let (heard, report) = runtime.block_on(async |cx: Cx| echo::day(&cx).await).unwrap();
         assert_eq!(heard, ["hello", "world"]);
@@ -22,7 +22,7 @@ fn an_echo_server_serves_and_ends_in_order() {
 }
 
 #[test]
-fn guests_hear_everybody_and_the_end() {
+fn guests_receive_all_lines_and_the_end() {
     on_each(|runtime| {
         let heard = runtime.block_on(async |cx: Cx| chat::evening(&cx).await).unwrap();
         let expected =
@@ -31,7 +31,7 @@ fn guests_hear_everybody_and_the_end() {
     });
 }
 
-/// A context with a network, from the facade alone.
+/// A context with a network, through the facade only.
 #[test]
 fn errors_of_sockets_are_errors_of_scopes() {
     on_each(|runtime| {

@@ -1,4 +1,4 @@
-//! Whole programs: `#[asx::main]`, and the pieces together.
+//! Whole programs: `#[asx::main]`, and several features together.
 
 use crate::common;
 
@@ -67,7 +67,7 @@ impl From<SendError<()>> for AppError {
     }
 }
 
-/// Handles orders up to the one that is refused.
+/// Handles orders up to one that is refused.
 #[asx::main(workers = 2)]
 async fn orders(cx: &Cx) -> (Result<(), AppError>, Vec<String>) {
     let log = std::sync::Arc::new(Log::default());

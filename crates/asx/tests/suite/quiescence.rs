@@ -1,4 +1,4 @@
-//! The quiescence check as programs call it, and obligations in dumps.
+//! The quiescence check, and obligations in dumps.
 
 use asx::prelude::*;
 use asx::{Cx, Policy, QuiescenceError, Runtime, Status};
@@ -11,7 +11,7 @@ const ALL: [Status; 5] = [
     Status::ChannelNotDrained,
 ];
 
-/// Holds one of each thing that keeps a runtime from being quiescent.
+/// Holds one of each object that keeps a runtime from being quiescent.
 async fn hold_all(cx: Cx) -> Result<(), Cancelled> {
     let owed = cx.obligation().expect("the scope is open");
     let (tx, _rx) = cx.channel::<u32>(3).expect("the scope is open");
@@ -149,7 +149,7 @@ fn dumps_list_tracked_permits_with_the_place_of_the_caller() {
         assert_eq!(listed, [(Some(1), 2), (Some(2), 3), (None, 0), (None, 1)], "{dump}");
         let line = format!("  send permit of task t1, reserved at {}:{at}:", file!());
         assert!(dump.to_string().contains(&line), "{dump}");
-        // Those of a channel without a scope are no obligations of a region.
+        // Permits of a channel without a scope are no obligations of a region.
         let alive = cx.handle().quiescence().unwrap_err();
         assert_eq!(alive.obligations().count(), 2, "{alive}");
         for permit in permits {

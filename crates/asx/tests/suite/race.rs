@@ -1,4 +1,4 @@
-//! Races, from the outside.
+//! Races, through the public interface.
 
 use crate::common;
 
@@ -46,7 +46,7 @@ fn the_loser_has_cleaned_up_when_the_race_returns() {
 }
 
 #[test]
-fn what_the_losers_say_is_dropped_when_all_have_ended() {
+fn values_of_losers_are_dropped_when_all_have_ended() {
     struct Value<'a>(&'a Log, &'static str);
     impl Drop for Value<'_> {
         fn drop(&mut self) {
@@ -84,7 +84,7 @@ fn what_the_losers_say_is_dropped_when_all_have_ended() {
 }
 
 #[test]
-fn the_one_written_first_wins_and_the_rest_never_begins() {
+fn the_first_ready_branch_wins_and_the_rest_never_begins() {
     on_each(|rt| {
         let begun = Cell::new(0);
         let part = |n| {
@@ -115,7 +115,7 @@ fn a_timeout_reaches_both_parts_of_a_race_inside() {
                 })
                 .await;
             assert_eq!(result.map_err(|cancelled| cancelled.kind()), Err(Kind::Timeout));
-            // The one that ends first wins; the other had seen the timeout before.
+            // The one that ends first wins; the other had observed the timeout before.
             assert_eq!(log.take(), ["a Timeout", "b Timeout"]);
         });
     });
@@ -250,7 +250,7 @@ fn an_inner_timeout_can_only_tighten() {
                 kinds.add(format!("{:?}", result.as_ref().map_err(|why| why.kind())));
                 result
             };
-            // The outer one is over first: its deadline holds inside, whatever the inner one says.
+            // The outer limit passes first: its deadline applies inside, whatever the inner one is.
             let now = cx.now();
             let outer = cx.deadline(now + 1.millis(), async |cx| inner(cx, 60.minutes()).await);
             assert_eq!(outer.await.map_err(|why| why.kind()), Err(Kind::Deadline));
@@ -326,7 +326,7 @@ fn a_scope_in_the_loser_is_closed_and_drained() {
 }
 
 #[test]
-fn a_panic_goes_on_when_the_other_has_ended() {
+fn a_panic_resumes_when_the_other_has_ended() {
     on_each(|rt: &Runtime| {
         let log = Log::default();
         let run = AssertUnwindSafe(|| {

@@ -1,4 +1,4 @@
-//! `select!`, from the outside.
+//! `select!`, through the public interface.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use asx::prelude::*;
 use asx::time::MissedTicks;
 use common::{Log, on_each};
 
-/// A future that may be dropped, and says when it is.
+/// A cancel-safe future that logs its drop.
 struct Known<'a, F>(F, &'a Log, &'static str);
 
 impl<F: Future + Unpin> Future for Known<'_, F> {
@@ -59,7 +59,7 @@ fn branches_are_polled_in_order_and_dropped_before_the_handler() {
 }
 
 #[test]
-fn conditions_decide_which_branches_count() {
+fn conditions_enable_and_disable_branches() {
     on_each(|rt| {
         rt.block_on(async |_| {
             let log = &Log::default();
@@ -72,7 +72,7 @@ fn conditions_decide_which_branches_count() {
                     else => "else",
                 };
                 assert_eq!(got, expected);
-                // What does not count is not made.
+                // The future of a disabled branch is not created.
                 assert_eq!(log.take().iter().any(|event| event == "drop b"), b);
             }
             let free = select! {
@@ -90,7 +90,7 @@ fn known(log: &Log, value: u32) -> Known<'_, Ready<Result<u32, u32>>> {
 }
 
 #[test]
-fn handlers_steer_the_function_around() {
+fn handlers_control_the_enclosing_function() {
     async fn steer(log: &Log, from: u32) -> Result<&'static str, u32> {
         let mut at = from;
         loop {
@@ -149,7 +149,7 @@ fn handlers_may_use_what_the_futures_borrowed() {
 }
 
 #[test]
-fn a_borrowed_future_goes_on_later() {
+fn a_borrowed_future_can_continue_later() {
     on_each(|rt| {
         let result: Result<u32, Cancelled> = rt.block_on(async |cx: Cx| {
             cx.scope(async |s| {
@@ -228,7 +228,7 @@ fn ticks_come_at_their_times_and_none_is_lost_by_losing() {
     });
 }
 
-/// Counts how often it was polled to its end; not cancel-safe, and not `Unpin`.
+/// Counts how often it completed. It is neither cancel-safe nor `Unpin`.
 async fn counted(cx: &Cx, ends: &Cell<u32>) -> u32 {
     for _ in 0..3 {
         cx.yield_now().await;
@@ -238,7 +238,7 @@ async fn counted(cx: &Cx, ends: &Cell<u32>) -> u32 {
 }
 
 #[test]
-fn any_future_that_is_borrowed_is_taken_and_goes_on_later() {
+fn any_borrowed_future_is_accepted_and_can_continue() {
     on_each(|rt| {
         let ends = Cell::new(0);
         let (turns, value) = rt.block_on(async |cx: Cx| {
@@ -267,7 +267,7 @@ fn any_future_that_is_borrowed_is_taken_and_goes_on_later() {
 }
 
 #[test]
-fn a_branch_whose_pattern_does_not_match_no_longer_counts() {
+fn a_branch_whose_pattern_does_not_match_is_disabled() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let log = &Log::default();
@@ -299,7 +299,7 @@ fn a_branch_whose_pattern_does_not_match_no_longer_counts() {
 }
 
 #[test]
-fn what_a_pattern_takes_apart_is_moved_and_not_copied() {
+fn a_destructured_value_is_moved_not_copied() {
     struct Unclonable(String);
     on_each(|rt| {
         rt.block_on(async |_: Cx| {
@@ -320,7 +320,7 @@ fn what_a_pattern_takes_apart_is_moved_and_not_copied() {
 }
 
 #[test]
-fn every_message_of_two_channels_comes_until_both_have_ended() {
+fn two_channels_deliver_every_message_until_both_end() {
     on_each(|rt| {
         let result: Result<(u32, u32), Cancelled> = rt.block_on(async |cx: Cx| {
             let (a, mut left) = channel::bounded(2);
@@ -353,7 +353,7 @@ fn every_message_of_two_channels_comes_until_both_have_ended() {
 }
 
 #[test]
-fn in_random_order_each_branch_is_first_some_time() {
+fn in_random_order_each_branch_is_first_at_times() {
     on_each(|rt| {
         rt.block_on(async |cx: Cx| {
             let log = &Log::default();
@@ -370,7 +370,7 @@ fn in_random_order_each_branch_is_first_some_time() {
                 assert_eq!(polls, 1, "the order goes on from the one that is first");
             }
             assert!(first.iter().all(|count| *count > 20), "{first:?}");
-            // It goes round: what is written before the first is looked at too.
+            // The order is cyclic: branches before the first one are polled too.
             for _ in 0..20 {
                 let got = select! {
                     random(&cx);
@@ -436,7 +436,7 @@ mod lab {
                     else => break,
                 }
             }
-            // What was sent and not taken is still there.
+            // Messages that were sent and not taken are still there.
             while left.try_recv().is_ok() || right.try_recv().is_ok() {
                 got += 1;
             }

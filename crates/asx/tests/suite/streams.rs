@@ -1,17 +1,17 @@
-//! Streams over time, in the lab: its clock says exactly when an item comes.
+//! Streams over time, in the lab, where times are exact.
 
 use asx::channel::stream::{StreamMap, throttle};
 use asx::prelude::*;
 use asx::time::MissedTicks;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 
-/// When each item came, in milliseconds since `start`.
+/// Returns the milliseconds since `start`.
 fn since(cx: &Cx, start: asx::time::Time) -> u128 {
     (cx.now() - start).as_millis()
 }
 
 #[asx::test(exact_time)]
-async fn ticks_come_when_they_are_due_and_a_reset_begins_anew(cx: &Cx) -> Result<(), Cancelled> {
+async fn ticks_are_on_time_and_a_reset_restarts_them(cx: &Cx) -> Result<(), Cancelled> {
     let start = cx.now();
     let mut ticks = cx.interval(10.millis()).into_stream(cx);
     for tick in 1..=3 {
@@ -71,7 +71,7 @@ async fn at_most_one_item_comes_in_a_period(cx: &Cx) -> Result<(), Cancelled> {
         assert_eq!(slowly.try_next().await?, Some(n));
         assert_eq!(since(cx, start), u128::from(n) * 10);
     }
-    // After a pause the next one comes at once, and the one after it a period later.
+    // After a pause the next item comes at once, and the one after it a period later.
     cx.sleep(95.millis()).await?;
     tx.try_send(3).unwrap();
     tx.try_send(4).unwrap();
@@ -86,7 +86,7 @@ async fn at_most_one_item_comes_in_a_period(cx: &Cx) -> Result<(), Cancelled> {
 }
 
 #[asx::test(exact_time)]
-async fn a_throttled_stream_of_others_ends_with_a_cancel(cx: &Cx) {
+async fn a_throttled_foreign_stream_ends_with_a_cancel(cx: &Cx) {
     let ended = cx
         .timeout(25.millis(), async |cx: &Cx| {
             let numbers = stream::iter(0..).map(Ok::<u32, Cancelled>);

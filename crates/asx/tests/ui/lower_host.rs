@@ -1,4 +1,4 @@
-// Tasks that are not `Send` rely on their host: a safe program can't be one.
+// Tasks that are not `Send` rely on their host: implementing one is unsafe.
 use asx_kernel::time::Time;
 use asx_runtime::{Host, Runnable};
 

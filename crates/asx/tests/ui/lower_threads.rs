@@ -1,4 +1,4 @@
-// What is not `Send` stays on its thread in the lower crates, too.
+// Values of the lower crates that are not `Send` stay on their thread.
 use std::rc::Rc;
 
 use asx_native::stepped::{Setup, Stepped};

@@ -3,7 +3,7 @@
 use asx::prelude::*;
 
 async fn run(scope: Scope<Cancelled>) {
-    // The scope owns the task: nobody need use its handle.
+    // The scope owns the task, so its handle need not be used.
     scope.spawn(async |_cx: Cx| Ok(()));
 }
 

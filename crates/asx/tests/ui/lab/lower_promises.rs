@@ -1,4 +1,4 @@
-// As in the lower crates without the lab: what relies on a promise of its caller is unsafe.
+// With the lab: functions of the lower crates that rely on a promise of their caller are unsafe.
 use std::sync::Arc;
 
 use asx_runtime::{Core, Region, waits};

@@ -1,4 +1,4 @@
-// Virtual workers are the thread that made them.
+// Virtual workers stay on the thread that created them.
 use asx_kernel::choose::First;
 use asx_lab::workers::{Setup, Workers};
 
