@@ -26,7 +26,8 @@ fn borrow(io: &impl std::os::windows::io::AsSocket) -> BorrowedHandle<'_> {
 /// using the first ones.
 const MOST_BUFFERS: usize = 1024;
 
-/// A read or peek after the own side was shut down for reading. Windows fails, Unix reports the end.
+/// The result of a read or peek after this side was shut down for reading. Windows fails, Unix
+/// reports the end.
 fn after_shutdown_read(read: io::Result<usize>) -> io::Result<usize> {
     match read {
         Err(error) if is_shut_down(&error) => Ok(0),
