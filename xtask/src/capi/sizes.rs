@@ -15,7 +15,7 @@ const KIB: u64 = 1024;
 /// A program with the embedded build must be smaller.
 const MOST_PROGRAM: u64 = 96 * KIB;
 /// The whole of the embedded build: no program has all of it. So that growth is noticed.
-const MOST_LIBRARY: u64 = 154 * KIB;
+const MOST_LIBRARY: u64 = 151 * KIB;
 
 const PROFILES: [&str; 4] = ["core", "embedded", "hft", "automotive"];
 /// Programs whose size is measured.
