@@ -366,6 +366,8 @@ fn end(turn: &PollContext, severity: Severity, forced: bool) {
     Object::of_task(task.id(), Part::End).write();
     task.books.end_poll(&task.word, turn.left_in_reserve());
     let how = Complete { kept, reserve: turn.left_in_reserve() };
+    // Before the completion: whoever has awaited the task may spawn another one in its place.
+    task.core().task_done();
     let (ended, stamp) = task.complete(End { severity, forced, how });
     // After the completion: a concurrent spawner that sets the alarm either sees the end, or its
     // alarm is seen here.

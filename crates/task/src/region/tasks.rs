@@ -69,7 +69,6 @@ impl Region {
         // SAFETY: the caller's promise.
         let (region, pinned) = unsafe { (&task.as_ref().region(), task.as_ref().is_pinned()) };
         region.object.read();
-        region.core.task_done();
         // Shortcut: `region::completion_buffer`: a task that ended with Ok in an open region is
         // subtracted from the task count later, with other tasks, but before any read of the count.
         // Law: `region::RegionWord::task_done`.
