@@ -1,9 +1,9 @@
-//! A task's cancel: why, and how much cleanup it allows.
+//! The cancel of a task: its reason, and the allowance for cleanup.
 //!
-//! Guarded by a bit of the word (rule 4): requests come from any thread, the task looks at it when
-//! it sees the request, and nobody stays longer than to copy a few words, or to write an event. The
-//! steps of a task's state that are on record are taken under the same bit, so that the record has
-//! them in order.
+//! Both are guarded by a bit of the state word (rule 4). Requests come from any thread, and the
+//! task reads them when it observes the request. The bit is held for a copy of a few words or the
+//! record of an event. Recorded steps of the task's state are taken under the same bit, so that the
+//! journal has them in order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,20 +18,20 @@ use super::word::{CancelRequest, Requested};
 use super::{Activity, Header, Runnable};
 use crate::footprint::{Object, Part};
 
-/// What cleanup a task is allowed, in polls. Its priority is in the header.
+/// The allowance for cleanup in polls. Its priority is in the header.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowance {
     polls: u16,
     /// Polls used up.
     used: u16,
-    /// What is left for cleanup after an end without a cancel. While the body runs: how many polls
-    /// it has taken without a look at the cancel.
+    /// The polls left for cleanup after an end without a cancel. While the body runs: the polls it
+    /// has taken without observing the cancel.
     natural: u16,
 }
 
 impl Allowance {
-    /// Takes one poll of those that are left, of which `u16::MAX` are any number. `timed`: it need
-    /// not be one of them.
+    /// Takes one of the polls that are left; `u16::MAX` is no limit. Returns whether there was one.
+    /// `timed`: a time bounds the cleanup instead.
     fn take_poll(&mut self, of: fn(&mut Allowance) -> &mut u16, timed: bool) -> bool {
         let left = of(self);
         let goes = timed || *left > 0;
@@ -44,7 +44,7 @@ impl Allowance {
 }
 
 impl Header {
-    /// Runs `f` on the reason and the allowance, alone.
+    /// Runs `f` on the reason and the allowance, under the bit.
     fn with_cancel<R>(&self, f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R) -> R {
         self.word.lock_cancel();
         // SAFETY: rule 4: the bit is set by this thread.
@@ -53,8 +53,8 @@ impl Header {
         answer
     }
 
-    /// [`with_cancel`](Header::with_cancel) for what is recorded in there: in order with what else
-    /// is recorded of the task.
+    /// Like [`with_cancel`](Header::with_cancel), for a function that records events: they are in
+    /// order with the other events of the task.
     pub(super) fn with_cancel_on_record<R>(
         &self,
         f: impl FnOnce(&mut Option<Arc<Reason>>, &mut Allowance) -> R,
@@ -82,12 +82,12 @@ impl Header {
         })
     }
 
-    /// The reason, if the task was asked to stop.
+    /// The reason, if the task was cancelled.
     pub(crate) fn reason(&self) -> Option<Arc<Reason>> {
         self.with_cancel(|reason, _| reason.clone())
     }
 
-    /// What cleanup is still allowed, if the task was asked to stop.
+    /// The remaining allowance, if the task was cancelled.
     pub(crate) fn cleanup(&self) -> Option<Cleanup> {
         let priority = self.cleanup_priority.load(Relaxed);
         self.with_cancel(|reason, allowance| {
@@ -108,7 +108,7 @@ impl Header {
         }
     }
 
-    /// Asks the task to stop: the stronger reason stays, the allowances combine.
+    /// Requests a cancel: the stronger reason stays, the allowances are combined.
     pub(crate) fn request(&self, new: &Arc<Reason>, cleanup: Cleanup) -> Requested {
         Object::of_task(self.id(), Part::Own).write();
         let mark = self.word.lock_cancel().mark();
@@ -141,7 +141,8 @@ impl Header {
         requested
     }
 
-    /// Adds a request to those there were: whether the place in the cancel lane is another now.
+    /// Combines a request with the previous ones. Returns whether the place in the cancel lane has
+    /// changed.
     fn combine(
         &self,
         reason: &mut Option<Arc<Reason>>,
@@ -165,12 +166,13 @@ impl Header {
         allowed.priority.max(own) != priority.max(own)
     }
 
-    /// Takes one poll from the allowance; false if none is left, unless a time was stated instead.
+    /// Takes one poll from the allowance. Returns false if none is left, unless a time bounds the
+    /// cleanup instead.
     pub(crate) fn consume_cleanup(&self) -> bool {
         self.consume(|allowance| &mut allowance.polls)
     }
 
-    /// The body has ended by itself, and cleanup comes next: it is bounded too.
+    /// Begins the cleanup after an end without a cancel, with its allowance.
     pub(crate) fn begin_cleaning(&self) {
         self.with_cancel(|reason, allowance| {
             let user = u16::try_from(self.owner.cleanup_polls()).unwrap_or(u16::MAX);
@@ -179,7 +181,7 @@ impl Header {
         self.word.begin_cleaning();
     }
 
-    /// Counts a poll of a body that was asked to stop and has not looked: how many there were.
+    /// Counts a poll of a cancelled body that has not observed the cancel. Returns their number.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn count_unheeded(&self) -> u16 {
         self.with_cancel(|_, allowance| {
@@ -188,8 +190,8 @@ impl Header {
         })
     }
 
-    /// Whether the task is reported as unheeding for the first time. Its polls are not counted
-    /// afterwards.
+    /// Whether the task is reported as unheeding for the first time. Its polls are not counted from
+    /// then on.
     #[cfg(not(any(loom, target_family = "wasm")))]
     pub(crate) fn is_first_unheeded(&self) -> bool {
         let before =
@@ -197,8 +199,8 @@ impl Header {
         before != u16::MAX
     }
 
-    /// Takes one poll from what cleanup after an end without a cancel is allowed, as
-    /// [`consume_cleanup`](Header::consume_cleanup) does.
+    /// Like [`consume_cleanup`](Header::consume_cleanup), for cleanup after an end without a
+    /// cancel.
     pub(crate) fn consume_natural(&self) -> bool {
         self.consume(|allowance| &mut allowance.natural)
     }
@@ -209,12 +211,12 @@ impl Header {
         take(false) || (timed() && take(true))
     }
 
-    /// How many polls of the allowance were used.
+    /// The number of polls taken from the allowance.
     pub(crate) fn cleanup_used(&self) -> u64 {
         self.with_cancel(|_, allowance| allowance.used.into())
     }
 
-    /// The task sees the request: why; `None` if there is none to see.
+    /// Observes the request. Returns its reason, or `None` if there is none.
     pub(crate) fn acknowledge(&self) -> Option<Arc<Reason>> {
         if self.owner.recording() {
             return self.acknowledge_on_record();
@@ -239,8 +241,8 @@ impl Header {
         })
     }
 
-    /// The body has ended, like this: whether the task ends cancelled. What the future still holds
-    /// has not been dropped yet.
+    /// Notes the end of the body, with this severity. Returns whether the task ends cancelled. The
+    /// values that the future still holds have not been dropped yet.
     #[inline]
     pub(crate) fn body_ended(&self, severity: Severity) -> bool {
         // Shortcut: `Header::body_ended`: a task that has not observed a cancel ends with the
@@ -283,7 +285,7 @@ impl Header {
         Subject { task: Some(self.id()), region: Some(self.owner.id()), ..Subject::default() }
     }
 
-    /// Records something about the task after what was recorded of its state, if `holds` of that.
+    /// Records an event of the task after the events of its state, if `holds` for that state.
     #[inline]
     pub(crate) fn tell_if(&self, holds: impl FnOnce(TaskState) -> bool, kind: EventKind) {
         if self.owner.recording() {
@@ -293,24 +295,24 @@ impl Header {
         }
     }
 
-    /// Records something about the task after what was recorded of its state.
+    /// Records an event of the task after the events of its state.
     #[inline]
     pub(crate) fn tell(&self, kind: EventKind) {
         self.tell_if(|_| true, kind);
     }
 
-    /// Records something about the task, under the bit.
+    /// Records an event of the task, under the bit.
     pub(super) fn note(&self, kind: EventKind) {
         self.owner.note(self.subject(), kind);
     }
 
-    /// That the state is another than before, if it is.
+    /// The event of a changed state, if it has changed.
     pub(super) fn moved(&self, from: TaskState) -> Option<EventKind> {
         let to = self.word.load().state();
         (from != to).then_some(EventKind::TaskMoved { from, to })
     }
 
-    /// Records that the state is another than before; whether it is.
+    /// Records a changed state. Returns whether it has changed.
     pub(super) fn note_moved(&self, from: TaskState) -> bool {
         self.moved(from).inspect(|moved| self.note(*moved)).is_some()
     }
@@ -330,7 +332,7 @@ impl Header {
         }
     }
 
-    /// How far the cancel has come, if there is one.
+    /// The witness of the cancel's phase, if there is a cancel.
     pub(super) fn witness(
         &self,
         reason: &Option<Arc<Reason>>,
@@ -343,7 +345,7 @@ impl Header {
         Some(EventKind::CancelWitness { epoch: 1, phase, kind, polls, strengthened })
     }
 
-    /// Records how far the cancel has come.
+    /// Records the witness of the cancel's phase.
     fn note_witness(
         &self,
         reason: &Option<Arc<Reason>>,
@@ -358,13 +360,13 @@ impl Header {
 
 #[cfg(feature = "lab")]
 impl Runnable {
-    /// Whether the task was asked to stop and has not seen it.
+    /// Whether the task was cancelled and has not observed it.
     #[inline]
     pub fn is_unheeding(&self) -> bool {
         self.header().word.load().state() == asx_kernel::task::TaskState::CancelRequested
     }
 
-    /// Has dumps say of the task only what it waits for after the next poll.
+    /// Clears the noted wait, so that dumps show only waits of later polls.
     #[inline]
     pub fn forget_wait(&self) {
         self.header().clear_wait();
@@ -372,7 +374,7 @@ impl Runnable {
 }
 
 impl Runnable {
-    /// Makes one entry of two of the same task: the other one is dropped.
+    /// Merges two entries of the same task: the other one is dropped.
     ///
     /// # Panics
     /// If they are not of the same task.

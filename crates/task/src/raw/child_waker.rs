@@ -1,6 +1,6 @@
 //! The wakers that combinators give to their children.
 //!
-//! A cancel does not wake these. It wakes the task, which polls the combinator, and the combinator
+//! A cancel does not wake them. It wakes the task, which polls the combinator, and the combinator
 //! polls the children that have to observe the cancel.
 
 use std::ptr;
@@ -18,7 +18,7 @@ pub fn mark_child_waker(waker: &Waker) {
     VTABLE.store(ptr::from_ref(waker.vtable()).cast_mut(), Ordering::Relaxed);
 }
 
-/// Whether a waker was given to a child by a combinator.
+/// Whether a waker belongs to the child of a combinator.
 #[inline]
 pub(crate) fn is_child_waker(waker: &Waker) -> bool {
     ptr::eq(waker.vtable(), VTABLE.load(Ordering::Relaxed))

@@ -10,9 +10,9 @@
 //! The waker of a task runs no user code, so it is called directly. Its last reference may free a
 //! cell and a region; these contain the panics of the values they drop.
 //!
-//! A panic is counted by the [`PanicCounter`] of the caller. Without one, the runtime whose
-//! callback this happens in counts it, else the runtime whose task this thread polls. On any other
-//! thread only the panic hook reports it.
+//! A panic is counted by the [`PanicCounter`] of the caller. Without one, it is counted by the
+//! runtime of the enclosing callback, else by the runtime of the task that this thread polls. On
+//! any other thread only the panic hook reports it.
 //!
 //! With `panic = "abort"`, as on wasm, there is nothing to contain, and nothing is compiled.
 
@@ -132,7 +132,7 @@ fn note_wake(waker: &Waker) {
     }
 }
 
-/// Whether a waker may run user code, whose panic is to be contained.
+/// Whether a waker may run user code, so that panics are to be contained.
 #[inline(always)]
 fn runs_user_code(waker: &Waker) -> bool {
     !cfg!(target_family = "wasm") && !is_task_waker(waker)
@@ -316,12 +316,12 @@ mod tests {
         });
         assert_eq!((answer, counted()), (Some(7), [2, 1]));
         assert_eq!(outer.core.contain(|| -> u32 { panic!() }), None);
-        // Nobody is there to count this.
+        // There is no counter for this one.
         contain(|| panic!());
         assert_eq!(counted(), [3, 1]);
     }
 
-    /// What a payload's destructor panics with is dropped too, once more at most.
+    /// The payload of a payload's destructor is dropped too, once.
     #[test]
     #[cfg_attr(asx_no_reuse, ignore = "leaks what the third panic carries, as it should")]
     fn payloads_that_panic_are_dropped_so_often_and_no_more() {

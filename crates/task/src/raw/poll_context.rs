@@ -1,4 +1,4 @@
-//! The poll that the running thread is in: its task, and what the poll may still use.
+//! The current poll of a thread: its task, and the resources left to the poll.
 //!
 //! A poll has an operation budget, references to its task and to a region in reserve, and the
 //! innermost cancel scope around the caller. The chain of scopes is built and walked by the layer
@@ -32,7 +32,7 @@ pub(crate) struct PollContext {
     reserve: Cell<u32>,
     /// Whether the task has woken itself; it then gets one entry after the poll.
     woken: Cell<bool>,
-    /// Whether the task had been asked to stop before the poll and had not looked.
+    /// Whether the task was cancelled before the poll and had not observed it.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) is_asked: Cell<bool>,
     /// The address of the operation that noted its wait last in this poll; 0 if there is none, or

@@ -4,7 +4,7 @@
 //! span inside it), else of its parent region's span. A task's span is a child of its region's, and
 //! is entered for each poll, on any thread. Both record the outcome and are closed before the end
 //! is visible. A subscriber is user code: nothing here is called under a lock, and its panics are
-//! [contained](crate::raw::contain_panic), or belong to the task whose span is entered.
+//! [contained](crate::raw::contain_panic), or belong to the task of the span that is entered.
 //!
 //! Without the feature the type has no size and its functions are empty.
 
@@ -38,14 +38,14 @@ mod on {
     use crate::raw::contain_panic::PanicCounter;
     use crate::raw::{TaskAttrs, Verdict};
 
-    /// The span of a region or task; empty if nobody is interested.
+    /// The span of a region or task; empty if the subscriber has disabled it.
     #[derive(Default)]
     pub(crate) struct Span(OnceLock<Box<Open>>);
 
     struct Open {
         /// For events from anywhere.
         id: Id,
-        /// Lent to who polls, until the end; the lock is held for a move only.
+        /// Lent to the polling thread, until the end; the lock is held for a move only.
         span: Mutex<Option<tracing::Span>>,
         ended: AtomicBool,
         /// Counts the panics of the subscriber.

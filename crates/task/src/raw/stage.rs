@@ -1,11 +1,11 @@
 //! The part of a cell that depends on its task: the future, then the result, in the same place.
 //!
-//! Which of the two is there, a byte in the header says, where it costs nothing (a tag of its own
-//! would make most cells eight bytes larger).
+//! A byte of the header says which of the two is there. It fits into padding; a separate tag would
+//! make most cells eight bytes larger.
 //!
 //! # Rule
 //! 8. *Holds*. `holds` says which field of the union is initialised. It is changed together with
-//!    the union, by who may touch the stage (rule 2).
+//!    the union, by the thread that may access the stage (rule 2).
 
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use asx_kernel::outcome::Severity;
 
 use crate::raw::outcome::{Outcome, TaskError};
 
-/// What is in a stage.
+/// The content of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holds {
     Nothing,
@@ -32,14 +32,14 @@ impl<F, T, E> Slot<F, T, E> {
     pub(super) const EMPTY: Self = Slot { nothing: () };
 }
 
-/// A stage in the hands of who may touch it.
+/// A stage, borrowed by the thread that may access it.
 pub(super) struct Stage<'a, F, T, E> {
     pub(super) holds: &'a mut Holds,
     pub(super) slot: &'a mut Slot<F, T, E>,
 }
 
 impl<F, T, E> Stage<'_, F, T, E> {
-    /// Drops what is there, whose panic comes out; the stage is empty then too.
+    /// Drops the content. Its panics unwind to the caller; the stage is empty then too.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         if !self.is_empty() {
@@ -51,14 +51,14 @@ impl<F, T, E> Stage<'_, F, T, E> {
     fn empty(&mut self) {
         match std::mem::replace(self.holds, Holds::Nothing) {
             Holds::Nothing => {}
-            // SAFETY: rule 8: it was there, and from now on is not.
+            // SAFETY: rule 8: it was there, and is gone from now on.
             Holds::Future => unsafe { ManuallyDrop::drop(&mut self.slot.future) },
             // SAFETY: as above.
             Holds::Result => unsafe { ManuallyDrop::drop(&mut self.slot.result) },
         }
     }
 
-    /// Makes the future where it stays.
+    /// Creates the future in place.
     #[inline]
     pub(super) fn make_future(&mut self, make: impl FnOnce() -> F) {
         self.clear();
@@ -66,12 +66,12 @@ impl<F, T, E> Stage<'_, F, T, E> {
         *self.holds = Holds::Future;
     }
 
-    /// Puts the result in the place of the future, which has ended.
+    /// Replaces the future, which has ended, by the result.
     #[inline]
     pub(super) fn end_future(&mut self, result: Outcome<T, E>) {
         if *self.holds == Holds::Future {
             *self.holds = Holds::Nothing;
-            // SAFETY: rule 8: it was there, and from now on is not.
+            // SAFETY: rule 8: it was there, and is gone from now on.
             unsafe { ManuallyDrop::drop(&mut self.slot.future) };
         }
         self.set_result(result);
@@ -84,7 +84,7 @@ impl<F, T, E> Stage<'_, F, T, E> {
         *self.holds = Holds::Result;
     }
 
-    /// The future, which stays where it is until it is dropped.
+    /// The future, pinned until it is dropped.
     #[inline]
     pub(super) fn future(&mut self) -> Option<Pin<&mut F>> {
         // SAFETY: rule 8; a cell does not move, and `clear` drops the future in place.
@@ -92,7 +92,7 @@ impl<F, T, E> Stage<'_, F, T, E> {
             .then(|| unsafe { Pin::new_unchecked(&mut *self.slot.future) })
     }
 
-    /// How a task ends that has a result, and never had a future.
+    /// The severity of a task that has a result and never had a future.
     #[cold]
     pub(super) fn severity(&self) -> Severity {
         if *self.holds != Holds::Result {

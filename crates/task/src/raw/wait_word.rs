@@ -1,53 +1,53 @@
-//! What a task waits for, where, and since when, in one word for dumps to read.
+//! The noted wait of a task in one word, for dumps: its kind, location and time.
 //!
 //! ```text
 //!   63     62    61   60 .. 32       31 .. 3              2 .. 0
-//! [ STALE | BORN | 0 | time of note | place from ORIGIN  | wait ]
-//! [ STALE | BORN | 1 | address of the place              | wait ]   (far: no time)
+//! [ STALE | BORN | 0 | time of note | location - ORIGIN  | wait ]
+//! [ STALE | BORN | 1 | address of the location           | wait ]   (far: no time)
 //! ```
 //!
-//! Places are `Location`s, which the compiler puts into the same few megabytes as [`ORIGIN`],
-//! except in programs of several libraries. Where pointers are shorter the second form is used for
-//! all, as nobody reads times there.
+//! The compiler puts the `Location`s of a program into the same few megabytes as [`ORIGIN`], except
+//! in programs of several libraries. With shorter pointers the second form is always used, as times
+//! are not read there.
 
 use std::panic::Location;
 
 use crate::wait::Wait;
 
-/// A word; 0 says nothing.
+/// The word; 0 if no wait is noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WaitWord(pub(super) u64);
 
-/// The last poll did not look at it.
+/// The wait is older than the last poll.
 const STALE: u64 = 1 << 63;
-/// It is the place where the task was spawned.
+/// The location is that of the spawn.
 const BORN: u64 = 1 << 62;
-/// The place is an address.
+/// The location is an address.
 const FAR: u64 = 1 << 61;
 const MARKS: u64 = STALE | BORN | FAR;
 const KIND: u64 = 7;
 
-/// The time is above this, and has what is left below the marks.
+/// The first bit of the time, which ends below the flags.
 const TIME_SHIFT: u32 = 32;
 const TIME_MASK: u32 = (1 << (61 - TIME_SHIFT)) - 1;
 
-/// An address leaves three low bits for the kind of wait; where pointers are so short that it does
-/// not, there is room above.
+/// An address leaves three low bits for the kind of wait. Shorter pointers that do not leave them
+/// have room above.
 const ADDRESS_SHIFT: u32 = if align_of::<Location<'static>>() >= 8 { 0 } else { 3 };
-/// How far a near place is from the first that is near.
+/// The maximum distance of a near location from the first one.
 const NEAR: u64 = 1 << TIME_SHIFT;
 
-/// What is among the places of the program.
+/// A location of the program.
 static ORIGIN: u64 = 0;
 
 impl WaitWord {
-    /// The task waits there from now on, a time of [`Coarse`](crate::core::coarse::Coarse).
+    /// A wait at this location from now on, in the time of [`Coarse`](crate::core::coarse::Coarse).
     #[inline]
     pub(super) fn waits(on: Wait, at: &'static Location<'static>, now: u32) -> WaitWord {
         WaitWord::place(at, on as u64, now)
     }
 
-    /// The task was spawned there.
+    /// A spawn at this location.
     #[inline]
     pub(super) fn born(at: Option<&'static Location<'static>>) -> WaitWord {
         at.map_or(WaitWord(0), |at| WaitWord::place(at, BORN, 0))
@@ -61,11 +61,11 @@ impl WaitWord {
             return WaitWord(u64::from(now & TIME_MASK) << TIME_SHIFT | near | mark);
         }
         let far = address << ADDRESS_SHIFT;
-        // No place in memory is so far up.
+        // No address is that high.
         WaitWord(if far & MARKS == 0 { far | FAR | mark } else { 0 })
     }
 
-    /// The same, noted by a poll before the last one.
+    /// The same wait, marked as older than the last poll.
     #[inline]
     pub(super) fn aged(self) -> WaitWord {
         let is_wait = self.0 != 0 && self.0 & BORN == 0;
@@ -76,23 +76,23 @@ impl WaitWord {
         self.0 & STALE != 0
     }
 
-    /// What the task waits for, if it was noted.
+    /// The wait, if one is noted.
     pub(super) fn wait(self) -> Option<(Wait, &'static Location<'static>)> {
         let at = self.at().filter(|_| self.0 & BORN == 0)?;
         Some((Wait::ALL[(self.0 & KIND) as usize], at))
     }
 
-    /// How long ago it was noted, in steps of the clock, if the time was noted with it.
+    /// The age of the wait in steps of the clock, if the word has its time.
     #[cfg_attr(target_family = "wasm", allow(dead_code, reason = "nobody reads times there"))]
     pub(super) fn age(self, now: u32) -> Option<u32> {
         let is_timed = self.0 != 0 && self.0 & (FAR | BORN) == 0;
         let noted = (self.0 >> TIME_SHIFT) as u32;
         let age = now.wrapping_sub(noted) & TIME_MASK;
-        // What seems to be half of all time old is from a clock that was read a little later.
+        // An age of half the range means that the clock was read slightly before the note.
         is_timed.then_some(if age > TIME_MASK / 2 { 0 } else { age })
     }
 
-    /// Where the task was spawned, if it has not waited since.
+    /// The location of the spawn, if no wait was noted since.
     pub(super) fn spawned_at(self) -> Option<&'static Location<'static>> {
         self.at().filter(|_| self.0 & BORN != 0)
     }
@@ -113,7 +113,7 @@ impl WaitWord {
     }
 }
 
-/// Where the places begin that are near. A multiple of eight, as places are.
+/// The address of the first near location. A multiple of eight, as all locations are.
 #[inline]
 fn first_near() -> u64 {
     ((&raw const ORIGIN).addr() as u64).wrapping_sub(NEAR / 2)

@@ -1,4 +1,4 @@
-//! The context a task gets its powers from.
+//! The context of a task.
 
 use std::fmt;
 use std::future::Future;
@@ -57,8 +57,8 @@ impl Cx {
         self.task.core()
     }
 
-    /// The context of the task that is being polled on this thread, for adapters whose traits have
-    /// no room for one.
+    /// Returns the context of the task that this thread is polling, for adapters to traits without
+    /// a context parameter.
     pub fn current() -> Option<Cx> {
         poll_context::with_current(|task| Cx::of(task.clone()))
     }
@@ -74,8 +74,8 @@ impl Cx {
         TaskId(asx_kernel::arena::Key { generation: self.task.id(), index: 0 })
     }
 
-    /// Whether to stop: an error once the task, or the part of it this is called in, was asked to.
-    /// It counts as seen then: the task ends cancelled.
+    /// Returns an error if the task, or the part of it that calls this, was cancelled. The cancel
+    /// counts as observed then: the task ends cancelled.
     ///
     /// Inside a [shield](Cx::shield) it is never an error.
     pub fn checkpoint(&self) -> Result<(), Cancelled> {
@@ -89,8 +89,8 @@ impl Cx {
         self.cancel_view().check(Check::IN_TIME).map_or(Ok(()), Err)
     }
 
-    /// Whether the task, or the part of it this is called in, was asked to stop. It counts as seen
-    /// then, as with [`checkpoint`](Cx::checkpoint).
+    /// Whether the task, or the part of it that calls this, was cancelled. The cancel counts as
+    /// observed then, as with [`checkpoint`](Cx::checkpoint).
     pub fn is_cancelled(&self) -> bool {
         footprint::point();
         footprint::observes();
@@ -121,11 +121,10 @@ impl Cx {
         }
     }
 
-    /// Whether an operation may go ahead, in the usual case: the task is polled here, nobody asked
-    /// it or the part of it that asks to stop, nothing bounds it, and it may do one more operation,
-    /// which this takes.
+    /// Whether an operation may proceed on the fast path: this thread polls the task, no cancel
+    /// reaches the caller, the task has no limits, and an operation is left, which this takes.
     ///
-    /// Not inlined: in one crate with what it looks at, that is shorter than its parts elsewhere.
+    /// Not inlined: inside this crate it is shorter than the calls that it makes.
     pub(crate) fn goes_ahead(&self) -> bool {
         self.cancel_view().is_quiet() && poll_context::take_operation()
     }
@@ -160,7 +159,7 @@ impl Cx {
         budget
     }
 
-    /// What the task is bounded by: what is left of it.
+    /// Returns the remaining budget of the task.
     pub fn budget(&self) -> Budget {
         // Tasks with a clone of this context share the budget.
         let _after = footprint::operation();
@@ -169,8 +168,8 @@ impl Cx {
         self.task.limits().map_or(free, Limits::left).meet(self.inherited())
     }
 
-    /// Takes from the cost the task is allowed. Without enough left nothing is taken, and the task
-    /// is asked to stop.
+    /// Takes from the remaining cost of the task's budget. If it is too small, nothing is taken and
+    /// the task is cancelled.
     pub fn consume(&self, cost: u64) -> Result<(), Cancelled> {
         match self.try_consume(cost) {
             Ok(()) => Ok(()),
@@ -178,7 +177,7 @@ impl Cx {
         }
     }
 
-    /// As [`consume`](Cx::consume), without looking at the cancel it starts.
+    /// Like [`consume`](Cx::consume), without observing the cancel that it starts.
     pub fn try_consume(&self, cost: u64) -> Result<(), Exhausted> {
         let Some(limits) = self.task.limits() else { return Ok(()) };
         let _after = footprint::operation();
@@ -224,7 +223,7 @@ impl Cx {
         self.core().host.fault(name)
     }
 
-    /// The network of the host, if it has one: what sockets are made of.
+    /// Returns the network of the host, if it has one.
     #[cfg(not(target_family = "wasm"))]
     pub fn net(&self) -> Option<&dyn crate::net::Net> {
         self.core().host.net()
@@ -240,7 +239,7 @@ impl Cx {
         Obligation::of(self.region(), Location::caller()).map_err(AdmissionError::new)
     }
 
-    /// Lets everything that is already runnable go first.
+    /// Yields: all tasks that are runnable now are polled first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { yielded: false }
     }
@@ -281,7 +280,7 @@ impl Future for YieldNow {
     }
 }
 
-/// The task that is polled goes on after the others.
+/// Wakes the current task, so that it is polled after the others.
 fn yields(waker: &Waker) {
     footprint::yields();
     contain_panic::wake_by_ref(waker);
