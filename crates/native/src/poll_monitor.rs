@@ -1,14 +1,15 @@
 //! A thread that finds tasks which were cancelled and stay inside one poll (FB-203).
 //!
 //! Workers cannot find such polls reliably, since all of them may be inside one. The monitor runs
-//! no tasks. It has a thread only while a check is due, which is at most one `long_poll` limit
-//! after the last poll of a task with an unobserved cancel began. Without cancels it never starts.
+//! no tasks. It has a thread only while checks are due: from the first poll of a task with an
+//! unobserved cancel until two checks in a row have seen no such poll. Without cancels it never
+//! starts.
 //!
 //! # Why the thread ends
 //! 1. The thread waits only for its condition variable, with `closed` false, and until a check is
 //!    due. [`close`](PollMonitor::close) sets `closed` and notifies, so the wait ends.
-//! 2. No lock is held during a check, and the thread holds a strong reference to the core only
-//!    then. It therefore keeps no runtime alive while it waits.
+//! 2. No lock is held during a check, and the thread holds a strong reference to the root region
+//!    only then. It therefore keeps no runtime alive while it waits.
 //! 3. A check may drop the last reference to a core or a runtime: subscribers of `tracing` run in
 //!    it. The thread has the [owner](crate::owner) of its runtime, so that drop joins no thread.
 
@@ -16,15 +17,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use asx_runtime::Core;
+use asx_runtime::Region;
 
 use crate::owner::Owner;
 
 pub(crate) struct PollMonitor {
     name: String,
     owner: Arc<Owner>,
-    /// Set right after the core is created.
-    core: OnceLock<Weak<Core>>,
+    /// Set before the first task is spawned.
+    root: OnceLock<Weak<Region>>,
     state: Mutex<State>,
     /// A check became due earlier, or the runtime was dropped.
     changed: Condvar,
@@ -46,15 +47,15 @@ impl PollMonitor {
         Arc::new(PollMonitor {
             name: format!("{name}-polls"),
             owner,
-            core: OnceLock::new(),
+            root: OnceLock::new(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
     }
 
-    /// Sets the core that the thread checks.
-    pub(crate) fn watch(&self, core: &Arc<Core>) {
-        let _ = self.core.set(Arc::downgrade(core));
+    /// Sets the root of the regions that the thread checks.
+    pub(crate) fn watch(&self, root: &Arc<Region>) {
+        let _ = self.root.set(Arc::downgrade(root));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -62,7 +63,7 @@ impl PollMonitor {
     }
 
     /// Schedules a check at `due`. Returns false if the runtime was dropped or no thread could be
-    /// started. The poll is then reported only when it ends.
+    /// started. The next poll that is watched tries again.
     pub(crate) fn check_at(self: &Arc<Self>, due: Instant) -> bool {
         let mut state = self.lock();
         if state.closed {
@@ -103,9 +104,8 @@ impl PollMonitor {
             }
             state.due = None;
             drop(state);
-            if let Some(core) = self.core.get().and_then(Weak::upgrade) {
-                // Subscribers of `tracing` may panic.
-                core.contain(|| core.check_long_polls(core.now()));
+            if let Some(root) = self.root.get().and_then(Weak::upgrade) {
+                root.check_long_polls();
             }
             state = self.lock();
         }
@@ -179,7 +179,11 @@ mod tests {
         let runtime = builder.long_poll(Some(Duration::from_secs(3600))).build().unwrap();
         let cx = runtime.block_on(async |cx: Cx| {
             let scope = cx.scope(async |s: Scope<Cancelled>| {
-                s.spawn(async |_| Ok(())).cancel("before the first poll");
+                let own = s.clone();
+                s.spawn(async move |_| {
+                    own.cancel("in its poll");
+                    Ok(())
+                });
                 Ok(())
             });
             let _ = scope.await;

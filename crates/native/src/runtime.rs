@@ -291,9 +291,9 @@ impl Builder {
     /// [`Health::long_polls`](asx_runtime::Health::long_polls) and reported once for each task, by
     /// `tracing` or on the error output. The task continues.
     ///
-    /// The report comes while the poll is running, from a thread that runs no tasks. The thread
-    /// exists only while a cancelled task that has not observed its cancel is being polled, and for
-    /// up to this time afterwards. A runtime without cancels never starts it.
+    /// The report comes while the poll is running, at most a quarter of the limit late. It comes
+    /// from a thread that runs no tasks and exists only while tasks are being polled that have not
+    /// observed their cancel, and shortly afterwards. A runtime without cancels never starts it.
     ///
     /// ```
     /// use asx::{Cancelled, Cx, Runtime, Scope};
@@ -301,10 +301,12 @@ impl Builder {
     ///
     /// let limit = Duration::from_millis(5);
     /// let runtime = Runtime::builder().workers(1).long_poll(Some(limit)).build()?;
+    /// let handle = runtime.handle();
     /// let _ = runtime.block_on(async |cx: Cx| {
     ///     cx.scope(async |s: Scope<Cancelled>| {
     ///         let busy = s.task("busy").spawn(async move |_cx: Cx| {
-    ///             std::thread::sleep(3 * limit); // a poll that does not observe the cancel
+    ///             // A poll that does not observe the cancel.
+    ///             while handle.metrics().health.long_polls == 0 {}
     ///             Ok(())
     ///         });
     ///         busy.cancel("enough");
@@ -359,8 +361,6 @@ impl Builder {
         let rules = Rules { seed, ..self.rules.clone() };
         let shared = Shared::new(remotes.into(), pool, rules, clock);
         let core = shared.core(self.settings());
-        #[cfg(not(any(loom, miri, target_family = "wasm")))]
-        shared.monitor.watch(&core);
         let mut workers = queues
             .into_iter()
             .zip(0..)
@@ -378,6 +378,8 @@ impl Builder {
             reported_alive: AtomicBool::new(false),
             end_audit: Some(core.audit_end()),
         };
+        #[cfg(not(any(loom, miri, target_family = "wasm")))]
+        shared.monitor.watch(&runtime.root);
         for worker in workers {
             let name = format!("{}-{}", self.name, worker.index);
             let thread = thread::Builder::new().name(name).spawn(move || worker.serve())?;

@@ -221,16 +221,14 @@ fn polls_that_do_not_return_after_a_cancel_are_reported_while_they_run() {
 }
 
 #[test]
-fn poll_that_took_too_long_after_a_cancel_fails_a_program_that_denies_it() {
+fn poll_that_takes_too_long_after_a_cancel_fails_a_program_that_denies_it() {
     let limit = Duration::from_millis(5);
     let builder = Runtime::builder().workers(1).deny_unheeded_cancels();
-    let late = || {
-        let end = Instant::now() + 2 * limit;
-        move || end <= Instant::now()
-    };
     for cancel_at in [CancelAt::Start, CancelAt::ByItself] {
         let runtime = builder.clone().long_poll(Some(limit)).build().unwrap();
-        let Err(BlockOnError::Unheeded(found)) = loops(&runtime, 1, cancel_at, late()) else {
+        let handle = runtime.handle();
+        let found = move || handle.metrics().health.long_polls == 1;
+        let Err(BlockOnError::Unheeded(found)) = loops(&runtime, 1, cancel_at, found) else {
             panic!("the program did not fail")
         };
         assert_eq!(found.name.as_deref(), Some("busy"));
@@ -240,10 +238,43 @@ fn poll_that_took_too_long_after_a_cancel_fails_a_program_that_denies_it() {
         assert_eq!(runtime.metrics().health.long_polls, 1);
     }
     // Without the setting no poll is too long, and a poll within the limit is not reported.
-    for limit in [None, Some(Duration::from_secs(600))] {
+    for limit in [None, Some(Duration::from_secs(600)), Some(Duration::MAX)] {
         let runtime = builder.clone().long_poll(limit).build().unwrap();
-        loops(&runtime, 1, CancelAt::Start, late()).unwrap();
+        let end = Instant::now() + Duration::from_millis(50);
+        loops(&runtime, 1, CancelAt::Start, move || end <= Instant::now()).unwrap();
         assert_eq!(runtime.metrics().health.long_polls, 0);
+    }
+}
+
+/// Many short polls take longer together than one of them may.
+#[test]
+fn short_polls_after_a_cancel_are_not_one_long_poll() {
+    let limit = Duration::from_millis(300);
+    for (workers, by_itself) in [(1, false), (1, true), (2, false), (2, true)] {
+        let builder = Runtime::builder().workers(workers).cancel_latency(None);
+        let runtime = builder.long_poll(Some(limit)).build().unwrap();
+        runtime.block_on(async |cx: Cx| {
+            let scope = cx.scope(async |s: Scope<Cancelled>| {
+                let own = s.clone();
+                let busy = s.spawn(async move |cx: Cx| {
+                    if by_itself {
+                        own.cancel("enough");
+                    }
+                    let end = Instant::now() + 3 * limit;
+                    while Instant::now() < end {
+                        cx.yield_now().await;
+                    }
+                    Ok(())
+                });
+                if !by_itself {
+                    busy.cancel("enough");
+                }
+                cx.shield(async |_| busy.await.ok()).await;
+                Ok(())
+            });
+            let _ = scope.await;
+        });
+        assert_eq!(runtime.metrics().health.long_polls, 0, "{workers} workers, {by_itself}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Unheeded {
     pub name: Option<String>,
     /// How many polls it has taken since it was asked.
     pub polls: u32,
-    /// For how long it has been inside the last of them, if that is what took too long.
+    /// For how long it has been inside the last of them, at least, if that took too long.
     pub inside: Option<Duration>,
     /// Where the task last waited for an operation of asx, or where it was spawned if it has not
     /// waited yet.
@@ -79,7 +79,7 @@ impl Latency {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.count.load(Relaxed)
+        self.count.load(Acquire)
     }
 
     pub(crate) fn timeouts(&self) -> u64 {
@@ -126,15 +126,21 @@ impl Core {
         if most >= u16::MAX - 1 || polls != most + 1 {
             return;
         }
-        self.latency.count.fetch_add(1, Relaxed);
-        self.note_unheeded(task, Unheeded::of(task, polls.into()));
+        self.note_unheeded(task, &self.latency.count, Unheeded::of(task, polls.into()));
     }
 
-    /// Reports a task that does not look, and keeps the first one.
+    /// Keeps the task if it is the first one, counts and reports it, in this order: a program that
+    /// has seen the count is judged by the task, and subscribers of `tracing` may take any time.
     #[cfg(not(target_family = "wasm"))]
-    pub(in crate::core) fn note_unheeded(&self, task: &TaskRef, unheeded: Unheeded) {
+    pub(in crate::core) fn note_unheeded(
+        &self,
+        task: &TaskRef,
+        count: &AtomicU64,
+        unheeded: Unheeded,
+    ) {
+        self.latency.first().get_or_insert_with(|| unheeded.clone());
+        count.fetch_add(1, Release);
         self.report_unheeded(task, &unheeded);
         task.span.unheeded(unheeded.polls, unheeded.inside, unheeded.at);
-        self.latency.first().get_or_insert(unheeded);
     }
 }

@@ -158,8 +158,8 @@ pub unsafe trait Host: Send + Sync + 'static {
         None
     }
 
-    /// The thread that checks polls which do not return, if this host has one. Without it they are
-    /// checked with the timers.
+    /// The thread that checks polls which do not return, if this host has one. Without it,
+    /// [`Settings::long_poll`] has no effect.
     #[cfg(not(any(loom, target_family = "wasm")))]
     fn poll_monitor(&self) -> Option<&dyn long_poll::PollMonitor> {
         None
@@ -332,6 +332,8 @@ impl Core {
     pub fn new(host: Arc<dyn Host>, settings: Settings) -> Arc<Core> {
         let now = host.now();
         let passes = host.time_passes();
+        #[cfg(not(any(loom, target_family = "wasm")))]
+        let long_poll = settings.long_poll.filter(|_| host.poll_monitor().is_some());
         // Deadlines and graces may be any time away.
         let endless = WheelConfig { max_timer_duration: Duration::MAX, ..WheelConfig::default() };
         let first = || AtomicU64::new(1);
@@ -363,7 +365,7 @@ impl Core {
             panics: Arc::default(),
             latency: Latency::new(settings.cancel_latency),
             #[cfg(not(any(loom, target_family = "wasm")))]
-            long_polls: long_poll::LongPolls::new(settings.long_poll),
+            long_polls: long_poll::LongPolls::new(long_poll),
             #[cfg(not(loom))]
             reports: Reports::default(),
             closing_regions: AtomicUsize::new(0),
@@ -414,22 +416,15 @@ impl Core {
         while self.alarms.next().is_some_and(|next| next <= now) {
             self.ring_alarms(now);
         }
-        #[cfg(not(any(loom, target_family = "wasm")))]
-        self.check_long_polls_with_timers(now);
         fired
     }
 
     /// When [`fire_timers`](Core::fire_timers) has something to do next.
     pub fn next_timer(&self) -> Option<Time> {
-        let next = match (self.timers.next(), self.alarms.next()) {
+        match (self.timers.next(), self.alarms.next()) {
             (Some(timer), Some(alarm)) => Some(timer.min(alarm)),
             (timer, alarm) => timer.or(alarm),
-        };
-        #[cfg(not(any(loom, target_family = "wasm")))]
-        if let Some(check) = self.long_polls.next_with_timers() {
-            return Some(next.map_or(check, |next| next.min(check)));
         }
-        next
     }
 
     /// [`next_timer`](Core::next_timer), exactly: that may be too early after a cancel.

@@ -73,7 +73,7 @@ impl PollContext {
                     if begun.state() == TaskState::CancelRequested {
                         self.is_asked.set(true);
                         #[cfg(not(loom))]
-                        self.task().core().watch_poll(self.task(), self.task().region());
+                        self.task().core().watch_poll(self.task());
                     }
                 }
                 return true;
@@ -114,13 +114,17 @@ impl PollContext {
         let task = self.task();
         let state = task.word.load().state();
         #[cfg(not(any(loom, target_family = "wasm")))]
-        if state.in_cancel_lane() {
-            // The cancel may have come during the poll.
-            task.core().watched_poll_ended(task);
+        if self.is_asked.get() {
+            task.core().watched_poll_ended();
+        } else if state.in_cancel_lane() {
+            // The cancel came during the poll, or before an earlier one.
+            task.core().running_ended(task);
         }
         match polled {
             Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(severity)) if !state.acknowledged() => end(self, severity, false),
+            Ok(Poll::Ready(severity)) if !state.acknowledged() => {
+                end(self, severity, false, Stored::Value);
+            }
             Ok(Poll::Ready(severity)) => finish(self, severity, None),
             Err(payload) => {
                 task.body_ended(Severity::Panicked);
@@ -162,7 +166,7 @@ fn settle(turn: &PollContext) {
 #[cold]
 fn unheeded(task: &TaskRef) {
     #[cfg(not(loom))]
-    task.core().watched_poll_ended(task);
+    task.core().watched_poll_ended();
     let word = task.word.load();
     // Cleanup that has begun does not observe cancels.
     if word.state() == TaskState::CancelRequested && !word.is_cleaning() {
@@ -316,7 +320,8 @@ fn end_by_force(turn: &PollContext) {
     };
     // SAFETY: the caller is polling the task, and has discarded the result.
     unsafe { task.finish(verdict) };
-    end(turn, severity, true);
+    let stored = if severity == Severity::Panicked { Stored::Value } else { Stored::Cancel };
+    end(turn, severity, true, stored);
 }
 
 thread_local! {
@@ -338,6 +343,7 @@ pub(crate) fn note_overrun(task: &TaskRef) {
 fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdict>) {
     let task = turn.task();
     let word = task.word.load();
+    let mut stored = Stored::Value;
     if word.state().acknowledged() && verdict.is_none() && severity != Severity::Panicked {
         severity = Severity::Cancelled;
         // Without a handle the reason is not read.
@@ -346,19 +352,30 @@ fn finish(turn: &PollContext, mut severity: Severity, mut verdict: Option<Verdic
             None => reason.map(|reason| Verdict::Cancelled(Cancelled::from(reason))),
             Some(panic) => Some(Verdict::Panicked(panic)),
         };
+        stored = Stored::Cancel;
     }
     if let Some(verdict) = verdict {
         if let Verdict::Panicked(_) = &verdict {
             severity = Severity::Panicked;
+            stored = Stored::Value;
         }
         // SAFETY: the caller is polling the task, and has discarded the result.
         unsafe { task.finish(verdict) };
     }
-    end(turn, severity, false);
+    end(turn, severity, false, stored);
+}
+
+/// The result in the cell of a task that ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    /// A value or a panic: its destructor is user code.
+    Value,
+    /// A cancel, or nothing.
+    Cancel,
 }
 
 /// Completes the task, whose result is in its cell, and counts it out of its region.
-fn end(turn: &PollContext, severity: Severity, forced: bool) {
+fn end(turn: &PollContext, severity: Severity, forced: bool, stored: Stored) {
     let task = turn.task();
     task.span.end(severity);
     let failed = matches!(severity, Severity::Err | Severity::Panicked);
@@ -376,7 +393,11 @@ fn end(turn: &PollContext, severity: Severity, forced: bool) {
     }
     if ended.discard {
         // SAFETY: `complete` claimed it for the caller.
-        task.core().drop_result(|| unsafe { task.discard() });
+        let discard = || unsafe { task.discard() };
+        match stored {
+            Stored::Value => task.core().drop_result(discard),
+            Stored::Cancel => discard(),
+        }
     }
     let finalizer = task.is_finalizer();
     if finalizer && failed && !kept {

@@ -184,7 +184,34 @@ impl Region {
 }
 
 #[cfg(not(any(loom, target_family = "wasm")))]
+impl Region {
+    /// Reports tasks of this region and of all regions inside it that were cancelled and stay in
+    /// one poll for too long. For the [`PollMonitor`](crate::PollMonitor) of a host, which calls it
+    /// on the root region.
+    #[cold]
+    pub fn check_long_polls(&self) {
+        // Subscribers of `tracing` may panic.
+        self.core.contain(|| self.core.check_long_polls(self, self.core.host.now()));
+    }
+}
+
+#[cfg(not(any(loom, target_family = "wasm")))]
 impl LiveTasks for Region {
+    fn find_task(&self, id: u64) -> Option<TaskRef> {
+        if let Some(task) = self.live_task(id) {
+            return Some(task);
+        }
+        let mut regions = self.lock().children();
+        while let Some(region) = regions.pop() {
+            if let Some(task) = region.live_task(id) {
+                return Some(task);
+            }
+            let children = region.lock().children();
+            regions.extend(children);
+        }
+        None
+    }
+
     fn live_task(&self, id: u64) -> Option<TaskRef> {
         let inner = self.lock();
         let mut found = None;
