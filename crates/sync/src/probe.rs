@@ -18,7 +18,9 @@ use asx_task::operation::ChannelRecord;
 use asx_task::probe::RegionProbe;
 
 use crate::channel::OwnedPermit;
-use crate::channel::session::{ReserveError, TrackedPermit};
+#[cfg(not(loom))]
+use crate::channel::session::ReserveError;
+use crate::channel::session::TrackedPermit;
 #[cfg(not(loom))]
 use crate::channel::{
     Recv, RecvError, ReserveOwned, SendError, Sender, Shared, TryRecvError, tagged,
