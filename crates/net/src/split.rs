@@ -262,6 +262,12 @@ impl SocketRef for SharedSocket {
     }
 }
 
+impl Drop for SharedSocket {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 /// The socket of an [`OwnedWriteHalf`], shared with the read half. Dropping it shuts down the
 /// direction to the peer.
 pub struct ShutdownOnDrop {
@@ -284,6 +290,7 @@ impl Drop for ShutdownOnDrop {
         if let Some(socket) = &self.socket {
             // It fails if the connection is closed already.
             let _ = socket.shutdown(Shutdown::Write);
+            socket.release();
         }
     }
 }
@@ -308,7 +315,7 @@ pub(crate) fn reunite<S: SocketStream>(
     }
     // Dropping the write half would shut down the stream.
     write.socket.socket = None;
-    Ok(S::of(read.socket.0))
+    Ok(S::of(read.socket.get().clone()))
 }
 
 /// The error of [`StreamSocket::reunite`](crate::StreamSocket::reunite): the halves belong to

@@ -433,6 +433,10 @@ pub trait Socket: Send + Sync + fmt::Debug {
     /// should do so after this poll: otherwise tasks at other sockets wait for many such polls.
     fn yields(&self) {}
 
+    /// Called before one of several owners of the socket drops its reference. The drop of the last
+    /// one closes the socket, so a host that explores orders has to know about the others.
+    fn release(&self) {}
+
     /// An operation waits no longer.
     fn leave(&self, direction: Direction, slot: &mut WaitSlot);
 

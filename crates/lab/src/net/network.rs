@@ -23,6 +23,9 @@ use super::waiters::Waiters;
 use super::{Driver, Faults, Names};
 use crate::explore::TaskPath;
 
+/// The name of the references to a socket, relative to that of its state.
+const OWNERS: u64 = 0x6F77_6E65_7273_206F;
+
 /// What stands in footprints for the state of a socket that is not in its pipes.
 const STATE: u64 = 0x7374_6174_6520_6F66;
 
@@ -195,6 +198,12 @@ impl Network {
     /// The state of a socket changes.
     pub(super) fn change(&self, id: usize) {
         footprint::touch(self.sockets[id].state(), true);
+    }
+
+    /// One of several owners of a socket drops its reference. The last one closes the socket, so
+    /// these drops depend on each other, and on nothing else.
+    pub(super) fn drop_reference(&self, id: usize) {
+        footprint::touch(self.sockets[id].state() ^ OWNERS, true);
     }
 
     /// Those who wait at a socket in a direction are to be woken.

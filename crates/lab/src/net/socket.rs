@@ -344,6 +344,15 @@ impl Socket for SimSocket {
         self.with(|network, id| network.connect_to(id, to))
     }
 
+    /// There is no point after this: the reference is dropped in the same step.
+    fn release(&self) {
+        footprint::point();
+        let _ = self.with(|network, id| {
+            network.drop_reference(id);
+            Ok(())
+        });
+    }
+
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let _after = footprint::operation();
         self.with(|network, id| network.shutdown(id, how))

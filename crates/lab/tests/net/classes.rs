@@ -180,3 +180,27 @@ fn closes_in_one_poll_are_told_apart() {
     let found = report.failure.unwrap_or_else(|| panic!("the second port was never in use"));
     assert_eq!(found.failure.finding.kind, Kind::Error, "{found}");
 }
+
+/// Two tasks drop the owned halves of a stream: the last one closes the connection.
+#[test]
+fn the_last_of_two_halves_to_be_dropped_closes_the_connection() {
+    let program = async |cx: Cx| {
+        let (client, mut server) = pair(&cx).await?;
+        let (mut read, mut write) = client.into_split();
+        cx.scope(async |s: Scope<io::Error>| {
+            let reads = s.spawn(async move |cx: Cx| read.read(&cx, &mut [0; 4]).await);
+            let writes = s.spawn(async move |cx: Cx| write.write(&cx, b"x").await);
+            let served = s.spawn(async move |cx: Cx| {
+                let first = server.read(&cx, &mut [0; 4]).await?;
+                Ok((first, server.read(&cx, &mut [0; 4]).await?))
+            });
+            let [reads, writes] = [reads.await, writes.await].map(|it| it.ok());
+            assert_eq!((reads, writes, served.await.ok()), (Some(0), Some(1), Some((1, 0))));
+            Ok(())
+        })
+        .await
+    };
+    let check = check(program).transparent().how(How::Dpor).grain(Grain::Operation);
+    let report = check.runs(5000).time(LONG).run();
+    assert!(report.failure.is_none() && report.proof.is_some(), "{report}");
+}
