@@ -265,7 +265,9 @@ export async function demo(context, test) {
       assert.deepEqual(seen, [true, true, true], id);
     }
     await page.click("#cancel");
-    assert.match(await page.textContent("#status"), /asked to stop/);
+    assert.match(await page.textContent("#status"), /^\d+ tasks? (was|were) asked to stop$/);
+    const said = await page.evaluate(async () => [0, 1, 2].map((await import("./words.js")).stopped));
+    assert.deepEqual(said, ["0 tasks were", "1 task was", "2 tasks were"].map((it) => `${it} asked to stop`));
     await page.click("#tick");
     assert.equal(await number(page, "ticks"), 1);
     await page.close();

@@ -2,6 +2,7 @@
 
 import init, { Demo, report, spin } from "./page/page.js";
 import { record, replay } from "./tape.js";
+import { stopped } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const POLLS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 3000];
@@ -47,8 +48,6 @@ at("family").onclick = () => call("family", 8, rounds());
 at("pressure").onclick = () => call("cancel_pressure", 300, 20, rounds());
 at("cancel").onclick = () => say(stopped(call("cancel_all")));
 at("tick").onclick = () => (at("ticks").textContent = Number(at("ticks").textContent) + 1);
-
-const stopped = (count) => `${count} ${count === 1 ? "task was" : "tasks were"} asked to stop`;
 
 function say(text, kind = "") {
   at("status").textContent = text;

@@ -1,14 +1,14 @@
-//! The host as tasks see it: lanes, pump, clock. Everything here is data under one short lock; no
-//! poll and no host call is ever made with the lock held.
+//! The host of the tasks: lanes, pump and clock. All state is under one short lock. No poll and no
+//! host call is made with the lock held.
 //!
 //! ```text
 //!  a waker is used -> schedule: into the lanes, pump.wake() --HostCall--> the page
 //!  the page calls back -> Runtime::called -> drain: pump.may_step, scheduler.next, poll
 //! ```
 //!
-//! A poll may be killed half-way, since a trap cannot be unwound. What is set then says so: the
-//! pump is Running and no drain is on the stack, which `Runtime::called` tells from a pump call
-//! inside a drain, because the event loop never calls back while anything is on the stack.
+//! A trap kills a poll, which cannot be unwound. Then the pump is Running with no drain on the
+//! stack. `Runtime::called` distinguishes that from a pump call inside a drain: the event loop
+//! calls back only when the stack is empty.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,20 +33,20 @@ use crate::log::{Decided, HostEvent, Log};
 use crate::ring::Ring;
 use crate::runtime::Config;
 
-/// What tasks see of the page.
+/// The host of the tasks of a page.
 pub(crate) struct Adapter {
     calls: Arc<dyn HostCalls>,
-    /// The last time, which never goes back.
+    /// The last reading of the clock. It never goes back.
     last: AtomicU64,
     /// Added to each reading of the clock, to compensate for every jump back.
     made_up: AtomicU64,
-    /// Whether the clock may be read: beside the pump's own set, so that no lock is taken for it.
+    /// Whether the clock is granted: a copy of the pump's set that needs no lock.
     clock: AtomicBool,
-    /// Whether it is on the record that a task was denied the clock, since it was denied last.
+    /// Whether the current denial of the clock to a task was recorded.
     clock_told: AtomicBool,
-    /// The thread it belongs to.
+    /// The thread that created it.
     owner: usize,
-    /// Every step is on record.
+    /// Whether every step is recorded.
     pub(crate) records: bool,
     state: Mutex<State>,
 }
@@ -65,26 +65,26 @@ pub(crate) struct State {
     pub(crate) turn_end: u32,
     /// The token of the last host timer.
     pub(crate) timer: u32,
-    /// What the host timer stands for, while one is set.
+    /// The deadline of the host timer, while one is set.
     pub(crate) armed: Option<Time>,
-    /// What it was to stand for when it was denied last.
+    /// The deadline for which the host timer was last denied.
     refused: Option<Time>,
-    /// Entries of each lane that are in the queues and dead.
+    /// The dead entries in the queues, by lane.
     dead: [isize; 3],
-    /// While there is nothing else to run and no streak: plainly ready entries, from outside and
-    /// from tasks, each in order.
+    /// Plainly ready entries from outside and from tasks, each in order. Used while the lanes are
+    /// empty and no cancel streak is active.
     pub(crate) plain: [Ring<Entry>; 2],
-    /// How many of those were dispatched without being on record.
+    /// How many of those were dispatched without a record.
     plain_steps: u64,
-    /// Equals go in the order they came. Else all are in the lanes, among which one is drawn.
+    /// Whether equal tasks run in FIFO order. Otherwise all entries are in the lanes.
     in_order: bool,
-    /// Of those from tasks by those from outside.
+    /// Bounds how often entries from outside bypass those from tasks.
     passed: Bypass,
-    /// Whether the lanes may hold something, or a streak is on.
+    /// Whether the lanes may contain entries, or a streak is active.
     pub(crate) in_lanes: bool,
-    /// A task is being polled: what it makes runnable is the worker's own.
+    /// Whether a task is being polled: then wakes are local to the worker.
     pub(crate) local: bool,
-    /// The step under way, if host events are kept.
+    /// The current step, if host events are kept.
     pub(crate) step: Option<Decided>,
     choose: Seeded,
     seed: Option<DetRng>,
@@ -174,7 +174,7 @@ impl Adapter {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The same on the way of every poll: code that is built small calls what it can call.
+    /// `lock` for the fast path. Inlined also where a page is optimised for size.
     #[inline(always)]
     pub(crate) fn lock_quickly(&self) -> MutexGuard<'_, State> {
         if let Ok(state) = self.state.try_lock() {
@@ -183,7 +183,7 @@ impl Adapter {
         self.lock()
     }
 
-    /// Makes a host call the pump has asked for.
+    /// Makes a host call that the pump has requested.
     pub(crate) fn make(&self, made: Made) {
         match made {
             Some((Call::Enter(call), token)) => self.calls.call(call, token),
@@ -193,13 +193,13 @@ impl Adapter {
         }
     }
 
-    /// Something became runnable, or is to be looked after.
+    /// Wakes the pump: something became runnable, or needs a drain.
     pub(crate) fn wake(&self) {
         let made = self.lock().wake();
         self.make(made);
     }
 
-    /// The same for who is looked after at the end of each drain in any case.
+    /// Wakes the pump unless a drain runs, which does this work when it ends.
     pub(crate) fn attend(&self) {
         let made = {
             let mut state = self.lock();
@@ -216,7 +216,7 @@ impl Adapter {
         }
     }
 
-    /// Something became runnable; `own`: by a task that is being polled, if one is.
+    /// Queues an entry. `own`: the wake is local if a task is being polled.
     fn enqueue(&self, entry: Entry, own: bool) {
         let made = {
             let mut state = self.lock();
@@ -227,7 +227,7 @@ impl Adapter {
         self.make(made);
     }
 
-    /// Whether a facility may be used; `site` says by whom.
+    /// Returns an error, and records it, if a capability is denied. `site` names the caller.
     pub(crate) fn require(&self, capability: Capability, site: &'static str) -> Result<(), Denied> {
         let mut state = self.lock();
         let granted = state.pump.capabilities().require(capability, site);
@@ -255,8 +255,7 @@ impl Adapter {
         }
     }
 
-    /// The last reading of the clock, which is denied now. Who wanted another is on the record,
-    /// once.
+    /// The last reading of the clock, which is denied now. The first denial to a task is recorded.
     #[cold]
     #[inline(never)]
     fn last_reading(&self) -> Time {
@@ -291,8 +290,8 @@ impl Adapter {
         }
         let now = self.now();
         let mut state = self.lock();
-        // A timer of the host's cannot stand in for the clock: nobody could tell when it has rung
-        // late enough.
+        // The host timer cannot replace the clock: without a reading, a late or early ring is not
+        // recognisable.
         let clock = state.pump.capabilities().require(Capability::Clock, "host timer");
         match clock.and_then(|()| state.pump.plan_timer(now, Some(next))) {
             Ok(Some(timer)) if timer.after_ms > 0 => {
@@ -309,14 +308,14 @@ impl Adapter {
             }
             Ok(None) => {}
             Err(denied) => {
-                // Said once: the timer waits for the grant.
+                // Recorded once: the timer waits for the grant.
                 state.refused = Some(next);
                 state.denied(denied);
             }
         }
     }
 
-    /// A ring for a timer that is over.
+    /// Records a ring for a timer that is no longer set.
     pub(crate) fn stale_ring(&self, stale: StaleTimer) {
         let mut state = self.lock();
         state.stale_timers += 1;
@@ -340,7 +339,7 @@ pub(crate) fn fail(task: &HostTask, denied: Denied) -> bool {
 }
 
 impl State {
-    /// Takes what goes next, if anything does.
+    /// Takes the next entry, if there is one.
     pub(crate) fn next(&mut self) -> Option<Decision<Entry>> {
         if !self.in_lanes {
             return self.next_of_plain();
@@ -351,14 +350,14 @@ impl State {
         Some(decision)
     }
 
-    /// The decision the law takes when all there is is plainly ready.
+    /// Takes the next entry when only plainly ready ones are queued. Same order as the scheduler.
     fn next_of_plain(&mut self) -> Option<Decision<Entry>> {
         let (origin, entry) = self.take_plain()?;
         self.local = true;
         Some(self.scheduler.dispatch_alone(origin, entry, self.suggestion))
     }
 
-    /// The same where nothing is on record.
+    /// The same without a record.
     #[inline(always)]
     pub(crate) fn take_unrecorded(&mut self) -> Option<Runnable> {
         let (_, entry) = self.take_plain()?;
@@ -367,12 +366,12 @@ impl State {
         Some(entry.task)
     }
 
-    /// Takes what goes next of what is plainly ready, which is all there is.
+    /// Takes the next plainly ready entry.
     #[inline(always)]
     fn take_plain(&mut self) -> Option<(Origin, Entry)> {
         loop {
             let [outside, own] = &mut self.plain;
-            // Those from outside go first, but not for ever.
+            // Entries from outside go first, up to the bypass limit.
             let both = !outside.is_empty() && !own.is_empty();
             let own_goes = outside.is_empty() || (both && self.passed.is_due());
             let entry = if own_goes { own } else { outside }.pop()?;
@@ -395,14 +394,14 @@ impl State {
         }
     }
 
-    /// A host call that begins a drain when it comes back, with its token.
+    /// Issues the token for a host call that begins a drain.
     pub(crate) fn entering(&mut self, call: Call) -> (Call, u32) {
         self.issued = self.issued.wrapping_add(1);
         self.kick = self.issued;
         (call, self.kick)
     }
 
-    /// The call that reports the end of this host turn, unless it is on its way.
+    /// Returns the call that reports the end of this host turn, unless it is on its way.
     pub(crate) fn watch_turn(&mut self) -> Made {
         let call = self.pump.watch_turn()?;
         self.issued = self.issued.wrapping_add(1);
@@ -449,38 +448,38 @@ impl State {
         all == 0 || Lane::ALL.into_iter().all(|lane| self.queued(lane) == 0)
     }
 
-    /// Has the scheduler advised so from now on: of ready work alone all say the same.
+    /// Sets the suggestion to the scheduler. It does not affect plainly ready work.
     pub(crate) fn suggest(&mut self, suggestion: Suggestion) {
         self.suggestion = suggestion;
     }
 
-    /// Nothing was runnable: the cancel streak begins anew.
+    /// Nothing was runnable: resets the cancel streak.
     pub(crate) fn parked(&mut self) {
         self.scheduler.parked(0);
         self.look_at_lanes();
     }
 
-    /// Whether plainly ready work has to go through the lanes from now on.
+    /// Updates whether plainly ready work has to go through the lanes.
     fn look_at_lanes(&mut self) {
         let no_streak = self.scheduler.fairness(0).is_none_or(|fairness| fairness.streak() == 0);
         self.in_lanes = !self.in_order || !self.scheduler.is_empty() || !no_streak;
     }
 
-    /// The dispatches so far, counted.
+    /// The counts of dispatches.
     pub(crate) fn certificate(&self) -> Certificate {
         let certificate = self.scheduler.certificate(0);
         Certificate { ready: certificate.ready + self.plain_steps, ..certificate }
     }
 
-    /// Puts an entry where it goes if it is plainly ready, as is all else, and comes from a task
-    /// in a drain, which looks after it; else the entry comes back.
+    /// Queues an entry directly if it is plainly ready, all other entries are, and a task of the
+    /// running drain has woken it. Returns the entry otherwise.
     #[inline(always)]
     fn push_plain(&mut self, entry: Entry) -> Option<Entry> {
         let plain = self.local && !self.in_lanes && entry.task.is_plain();
         if !plain || self.pump.state() != PumpState::Running {
             return Some(entry);
         }
-        // Which makes no host call then.
+        // Makes no host call inside a drain.
         let _ = self.pump.wake();
         self.plain[1].push(entry);
         None
@@ -496,10 +495,10 @@ impl State {
         self.enqueue(entry, source);
     }
 
-    /// Nothing that waits is alive.
+    /// Removes dead entries when nothing queued is alive.
     pub(crate) fn set_dead_aside(&mut self) {
         if self.scheduler.total() > 0 || self.plain.iter().any(|ring| !ring.is_empty()) {
-            // Looking for something to run sets aside what is dead.
+            // Taking the next live entry sets dead ones aside.
             if let Some(live) = self.next() {
                 self.push(live.token, Source::Global);
             }
@@ -507,11 +506,11 @@ impl State {
         }
     }
 
-    /// Something else came: what is plainly ready waits in the lanes from now on, in its order.
+    /// Moves plainly ready entries into the lanes, in their order: other entries were queued.
     fn move_to_lanes(&mut self) {
         for (at, source) in [Source::Global, Source::Local(0)].into_iter().enumerate() {
             while let Some(entry) = self.plain[at].pop() {
-                // One whose task was asked to stop just now has another entry.
+                // A task that was cancelled meanwhile has another entry.
                 if entry.task.is_live(true) {
                     self.enqueue(entry, source);
                 } else {
@@ -552,7 +551,7 @@ impl State {
 // entries are found by the number of their task, which no other task of the runtime has.
 unsafe impl Host for Adapter {
     fn schedule(&self, entry: Runnable) {
-        // The way of nearly every wake.
+        // The fast path: nearly every wake.
         self.put(Entry { task: entry, yields: false });
     }
 
@@ -577,14 +576,14 @@ unsafe impl Host for Adapter {
     }
 
     fn timer_moved(&self, deadline: Time) {
-        // A drain plans the host timer when it ends.
+        // A running drain plans the host timer when it ends.
         if self.lock().pump.state() != PumpState::Running {
             self.arm(Some(deadline));
         }
     }
 
     fn deny_wait(&self, site: &'static str) {
-        // The first one that is denied: the timer waits for the clock.
+        // Records the first missing capability; the clock comes first.
         let denied = self.require(Capability::Clock, site);
         let _ = denied.and_then(|()| self.require(Capability::Timer, site));
     }
@@ -628,13 +627,13 @@ unsafe impl Host for Adapter {
         }
     }
 
-    /// There is no thread to block: jobs are refused.
+    /// Refuses jobs: a page has no thread for blocking code.
     fn run_blocking(&self, entry: Runnable) -> Result<(), Runnable> {
         Err(entry)
     }
 }
 
-/// A number that no other thread ever has: another page's runtime may outlive its thread.
+/// Returns a number that is unique to this thread: the runtime of a page may outlive its thread.
 #[cfg(not(target_family = "wasm"))]
 fn this_thread() -> usize {
     use std::sync::atomic::AtomicUsize;
@@ -645,7 +644,7 @@ fn this_thread() -> usize {
     NUMBER.with(|number| *number)
 }
 
-/// A page has one thread, and each of its workers a memory of its own.
+/// A page has one thread, and its workers have separate memories.
 #[cfg(target_family = "wasm")]
 fn this_thread() -> usize {
     0

@@ -1,8 +1,8 @@
-//! One drain: from what the event loop called to the next host call.
+//! One drain: from a call of the event loop to the next host call.
 //!
 //! ```text
 //! enter -> Begin; loop { due timers (a batch) ; one step } while the pump grants it
-//!       -> those who watch from outside are told -> leave -> Kick | Resume | Idle
+//!       -> failed yields -> watchers from outside -> leave -> Kick | Resume | Idle
 //!       -> the host timer
 //! ```
 
@@ -17,7 +17,7 @@ use crate::log::Decided;
 use crate::runtime::{Inner, PumpInfo};
 
 impl Inner {
-    /// Begins a drain if one is due, and sees it through.
+    /// Runs a drain if one is due.
     pub(crate) fn enter(&self) {
         let wants = self.adapter.lock().pump.wants_clock();
         let now = (wants || self.every_step).then(|| self.adapter.now());
@@ -33,15 +33,15 @@ impl Inner {
         let mut ended = None;
         let plainly = !self.every_step && !self.adapter.records;
         loop {
-            // The way of nearly every poll.
+            // The fast path: nearly every poll.
             if plainly && now.is_none() && ended.is_none() {
                 self.drain_plain();
             }
-            // Looked at once per step, under one lock.
+            // Once per step, under one lock.
             let go = self.adapter.lock().go(now, self.every_step, ended.take());
             now = None;
             match go {
-                // Timers are looked at whenever the clock is.
+                // Timers are collected whenever the clock is read.
                 Go::Clock => {
                     now = Some(self.adapter.now());
                     self.collect_timers();
@@ -58,8 +58,8 @@ impl Inner {
         self.leave();
     }
 
-    /// Polls what is plainly ready for as long as the drain neither needs the clock nor ends: the
-    /// steps that [`State::go`] grants, without the decisions nobody asks for.
+    /// Polls plainly ready tasks until the drain needs the clock or ends. Takes the same steps as
+    /// [`State::go`], without recording decisions.
     fn drain_plain(&self) {
         loop {
             let next = self.adapter.lock_quickly().next_plain();
@@ -71,7 +71,7 @@ impl Inner {
         }
     }
 
-    /// Expired timers, at most a batch per drain. They only make tasks runnable.
+    /// Collects expired timers, at most a batch per host turn. They only make tasks runnable.
     pub(crate) fn collect_timers(&self) {
         let Some(next) = self.core.next_timer() else { return };
         let now = self.adapter.now();
@@ -84,8 +84,8 @@ impl Inner {
         self.adapter.lock().pump.timers_fired(fired, more);
     }
 
-    /// Polls one task, if one is runnable: its number and lane, and whether there was a poll. An
-    /// entry that finds nothing to poll is a step all the same.
+    /// Takes one step, if an entry is queued. Returns the task's id and lane, and whether it was
+    /// polled: a dead entry is a step, too.
     pub(crate) fn step(&self) -> Option<(u64, Lane, bool)> {
         let (decision, decided) = self.adapter.lock().decide()?;
         let task = decision.token.task.id();
@@ -99,7 +99,7 @@ impl Inner {
         let Decision { lane, streak, limit, fallback, token: entry, .. } = decision;
         let dispatch = || Dispatch::new(0, lane, streak, limit).fallback(fallback);
         let dispatch = self.core.recording().then(dispatch);
-        // SAFETY: worker 0 is the thread that made this, which is not `Send`.
+        // SAFETY: worker 0 is the thread that created this runtime, which is not `Send`.
         let begun = unsafe { entry.task.begin(RunContext::from_lane(lane).recorded(dispatch)) };
         begun.is_some_and(Begun::run)
     }
@@ -147,7 +147,7 @@ impl Inner {
             };
             (state.left(leave), state.scheduler.take_dead(), denied)
         };
-        // Not under the lock: it may free a task, and with it what is the user's.
+        // Outside the lock: it may free a task with values of the program.
         drop(dead);
         self.adapter.make(made);
         self.adapter.arm(self.core.next_timer());
@@ -158,18 +158,18 @@ impl Inner {
     }
 }
 
-/// What a drain does next.
+/// The next action of a drain.
 enum Go {
-    /// It reads the clock, and asks again.
+    /// Read the clock, and ask again.
     Clock,
-    /// It polls this.
+    /// Poll this entry.
     Step(Decision<Entry>, Option<Decided>),
-    /// It ends.
+    /// End the drain.
     End,
 }
 
 impl State {
-    /// What the drain does next, after the step that `ended`, if that is on record.
+    /// Returns the next action of the drain. `ended` is the recorded decision of the step before.
     fn go(&mut self, now: Option<Time>, every_step: bool, ended: Option<Decided>) -> Go {
         self.polled(ended);
         if now.is_none() && (every_step || self.pump.wants_clock()) {
@@ -181,9 +181,8 @@ impl State {
         self.decide().map_or(Go::End, |(decision, decided)| Go::Step(decision, decided))
     }
 
-    /// What goes next, after the step before it, if it is plainly ready, and the drain may take it
-    /// without a look at the clock. All else is for [`go`](State::go) to say, which is refused the
-    /// step that is refused here.
+    /// Takes the next plainly ready task if the drain may poll it without reading the clock. In all
+    /// other cases [`go`](State::go) decides; a step that is refused here is refused there, too.
     #[inline(always)]
     fn next_plain(&mut self) -> Option<Runnable> {
         self.local = false;
@@ -195,7 +194,7 @@ impl State {
         if go { self.take_unrecorded() } else { None }
     }
 
-    /// Takes what goes next, and has it on record.
+    /// Takes the next entry, and records the decision if host events are kept.
     fn decide(&mut self) -> Option<(Decision<Entry>, Option<Decided>)> {
         if !self.log.is_on() {
             return Some((self.next()?, None));
@@ -207,7 +206,7 @@ impl State {
         Some((decision, self.step))
     }
 
-    /// No poll is under way: the one before is over.
+    /// Ends a step.
     fn polled(&mut self, decided: Option<Decided>) {
         self.local = false;
         if decided.is_some() {
@@ -216,7 +215,7 @@ impl State {
         }
     }
 
-    /// What the end of a drain comes to: the host call to make.
+    /// Records the end of a drain. Returns the host call to make.
     fn left(&mut self, leave: Leave) -> Made {
         let reached = match leave {
             Leave::Kick(handoff) => handoff.reached,
@@ -248,7 +247,7 @@ impl State {
         }
     }
 
-    /// A pump call came inside a drain: noted, and on the record.
+    /// Defers a pump call from inside a drain, and records that.
     pub(crate) fn defer(&mut self) {
         if let Enter::Deferred(deferred) = self.pump.enter(None) {
             self.deferred += 1;

@@ -1,9 +1,9 @@
-//! A queue of runnable tasks in so little code that it is inlined where a page is built small.
+//! A queue with so little code that it is inlined also where a page is optimised for size.
 //!
-//! The places are a power of two and reached by numbers that only grow, so that a wrap needs no
-//! thought: entry `n` is in place `n` modulo the places. A place without an entry says so.
+//! The number of places is a power of two, and the numbers of entries only grow (and wrap around).
+//! Entry `n` is in place `n` modulo the number of places. A place without an entry is `None`.
 
-/// A queue that grows, and does not shrink.
+/// A queue that grows and never shrinks.
 pub(crate) struct Ring<T> {
     places: Vec<Option<T>>,
     /// The number of the next entry to be taken, and of the next to be put in.
@@ -34,7 +34,7 @@ impl<T> Ring<T> {
             self.grow();
         }
         let at = self.place(self.next);
-        // There is one, as was seen to; to say so costs less than what a panic would say.
+        // The place exists. `get_mut` links less code than the panic of an index.
         if let Some(place) = self.places.get_mut(at) {
             *place = Some(entry);
             self.next = self.next.wrapping_add(1);
@@ -55,19 +55,19 @@ impl<T> Ring<T> {
         numbers.filter_map(|number| self.places.get(self.place(number))?.as_ref())
     }
 
-    /// The place of an entry; without any places, none.
+    /// The index of an entry's place, out of bounds if there are no places.
     #[inline(always)]
     fn place(&self, number: usize) -> usize {
         number & self.places.len().wrapping_sub(1)
     }
 
-    /// Makes room for twice as many, all places being taken.
+    /// Doubles the places. All are taken.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
         let before = self.places.len();
         self.places.resize_with((2 * before).max(4), || None);
-        // Half of the entries go to a new place, whichever those are.
+        // About half of the entries move.
         for number in (0..before).map(|n| self.first.wrapping_add(n)) {
             let from = number & (before - 1);
             let to = self.place(number);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Whatever is put in comes out in order, wherever the numbers are: near their end too.
+    /// Also where the numbers wrap around.
     #[test]
     fn a_ring_is_a_queue() {
         for start in [0, usize::MAX - 5] {

@@ -1,4 +1,4 @@
-//! What a page does not grant, or takes away, and what its programs make of that.
+//! Denied and revoked capabilities.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ fn a_timer_capability_that_is_taken_away_ends_the_waits_that_are_under_way() {
     is_for_want_of("timer", &value(program.ended()));
     assert_eq!(denials(&runtime), ["timer: a task's timer"]);
     assert_eq!(runtime.core().live_timers(), 0);
-    // The clock goes first where both are denied, and each grant counts by itself.
+    // Where both are denied, the clock is reported; each grant counts separately.
     runtime.revoke(Capability::Clock);
     runtime.grant(Capability::Timer);
     let program = runtime.start(async |cx: Cx| cx.sleep(TICK).await.unwrap_err()).unwrap();
@@ -66,8 +66,8 @@ fn a_timer_capability_that_is_taken_away_ends_the_waits_that_are_under_way() {
     assert!(value(program.ended()));
 }
 
-/// Time continues from its last value: a sleep lasts as long as the clock advances. The jump is on
-/// the record.
+/// Time continues from its last value: a sleep lasts as long as the clock advances. The jump is
+/// recorded.
 #[test]
 fn a_clock_that_goes_back_holds_up_no_sleep() {
     let (page, runtime) = Page::open(Config::default());
@@ -81,7 +81,7 @@ fn a_clock_that_goes_back_holds_up_no_sleep() {
         .unwrap();
     page.settle(&runtime);
     page.turn_back(Duration::from_millis(900));
-    // Nothing was read between the jump and the ring, so that time is lost.
+    // The clock was not read between the jump and the ring, so that time is lost.
     page.run_until(&runtime, Time::from_millis(200));
     let slept = value(program.ended());
     assert!(slept >= Duration::from_millis(50), "{slept:?}");
@@ -106,7 +106,7 @@ fn without_the_clock_no_clock_is_read_and_time_stands_still() {
     assert_eq!((value(program.ended()), page.counts().clock), (Time::ZERO, 0));
 }
 
-/// What was denied, and to whom.
+/// The recorded denials: capability and caller.
 fn denials(runtime: &Runtime) -> Vec<String> {
     let is_denial = |event: &HostEvent| event.error_class == Some(Status::CapabilityDenied);
     let words = |event: HostEvent| {
@@ -138,8 +138,7 @@ const READS: &str = "clock: a task's reading of the clock";
 const WAITS: &str = "clock: a task's timer";
 const TICK: Duration = Duration::from_millis(1);
 
-/// A program that waits like this ends with the refusal; no host timer is set, and none is tried
-/// again and again.
+/// Checks that a wait fails with the refusal, and that no host timer is set or retried.
 fn wait_without_clock(wait: impl AsyncFnOnce(&Cx) -> Result<(), Cancelled> + 'static) {
     let (page, runtime) = without_clock();
     let program = runtime.start(async move |cx: Cx| wait(&cx).await.unwrap_err()).unwrap();
@@ -154,7 +153,7 @@ fn without_the_clock_a_wait_for_a_time_fails_and_says_who_was_denied_what() {
     wait_without_clock(async |cx| cx.sleep(TICK).await);
     wait_without_clock(async |cx| cx.interval(TICK).tick(cx).await.map(drop));
     wait_without_clock(async |cx| cx.timeout(TICK, async |cx| Err(cx.cancelled().await)).await);
-    // Also where no cancel is seen.
+    // Also inside a shield.
     wait_without_clock(async |cx| cx.shield(async |cx| cx.sleep(TICK).await).await);
     let (page, runtime) = without_clock();
     let program = runtime.start(async |cx: Cx| cx.try_sleep(cx.now() + TICK).map(drop)).unwrap();
@@ -173,10 +172,10 @@ fn a_clock_that_is_taken_away_ends_the_waits_that_are_under_way() {
     page.settle(&runtime);
     is_for_want_of_the_clock(&value(program.ended()).unwrap_err());
     assert_eq!(denials(&runtime), [READS, WAITS]);
-    // The timer that was set still rings, for nobody, and is not set again.
+    // The host timer that was set still rings, without effect, and is not set again.
     page.run(&runtime);
     assert_eq!(page.counts().timers, 1);
-    // Granted again, all is well.
+    // Waits work again after the grant.
     runtime.grant(Capability::Clock);
     let program = sleep(&runtime);
     page.run(&runtime);
@@ -248,7 +247,7 @@ fn a_capability_revoked_mid_run_stalls_the_pump_until_it_is_granted() {
     assert!(denials(&runtime).contains(&"post: pump hand-off".to_owned()));
 }
 
-/// What a program makes of a yield that finds it cancelled.
+/// Yields until the task is cancelled. Returns the reason.
 async fn yields(cx: &Cx) -> Cancelled {
     loop {
         cx.yield_now().await;
@@ -281,7 +280,7 @@ fn without_messages_a_yield_fails_when_the_allowance_is_used_up() {
         assert!(why.to_string().contains("post capability denied to pump hand-off"), "{why}");
     }
     assert_eq!((page.counts().handoffs, runtime.pump_info().stalled), (0, false));
-    // Nothing is owed: a later program runs, in a turn of its own.
+    // The pump owes nothing: a later program runs, in another turn.
     page.set_time(page.time() + HOUR);
     let later = runtime.start(async |cx: Cx| cx.yield_now().await).unwrap();
     page.run(&runtime);
