@@ -74,6 +74,7 @@ const SECTIONS: &[Section] = &[
     section(Kind::Separate, "stress", || stress::section(STRESS_SECONDS.0, STRESS_SECONDS.1)),
     section(Kind::Separate, "tsan", || tsan::section(TSAN_SECONDS)),
     section(Kind::Separate, "browser", web::section),
+    section(Kind::Separate, "bundlers", web::bundlers::section),
     section(Kind::Separate, "audit", audit::section),
     section(Kind::Separate, "loom", loom::section),
     section(Kind::Separate, "miri", miri::section),

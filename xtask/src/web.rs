@@ -1,12 +1,15 @@
-//! `cargo xtask web`: builds what runs in browsers, and tests it there.
+//! `cargo xtask web`: builds the browser host and its pages, and tests them in browsers.
 //!
 //! ```text
 //! crates -> wasm (rustup's target, or Debian's compiler: `web/chain`) -> glue (xtask/bindgen)
 //!        -> wasm-opt -> target/web/dist: hello/ pkg/ page/ + static files -> headless Chromium
 //! ```
 
+pub(crate) mod bundlers;
+
 mod build;
 mod chain;
+mod scripts;
 mod serve;
 mod tests;
 
@@ -37,8 +40,8 @@ pub(crate) fn run(args: &[String]) -> Result {
     }
 }
 
-/// The browser tests as a section: skipped only when the tools cannot be had, and never on the CI,
-/// which demands them.
+/// The section of browser tests. Skipped only where the tools are not available, and never if `CI`
+/// is set.
 pub(crate) fn section() -> Verdict {
     if let Err(why) = chain::ready() {
         return without_tools(why, on_ci(std::env::var("CI").ok().as_deref()));
@@ -49,7 +52,7 @@ pub(crate) fn section() -> Verdict {
     }
 }
 
-/// What it comes to that the browser, or what builds for it, cannot be had.
+/// The verdict where the browser or the tools of the build are not available.
 fn without_tools(why: String, on_ci: bool) -> Verdict {
     if on_ci {
         return Verdict::Failed(format!("{why}; the CI demands the browser (CI is set)"));
@@ -57,17 +60,17 @@ fn without_tools(why: String, on_ci: bool) -> Verdict {
     Verdict::Skipped(why)
 }
 
-/// Whether the variable `CI` says so.
+/// Whether the variable `CI` is set.
 fn on_ci(variable: Option<&str>) -> bool {
     variable.is_some_and(|value| !matches!(value, "" | "0" | "false"))
 }
 
-/// Where everything of this chore is kept.
+/// The folder of all files of this command.
 fn home() -> PathBuf {
     target_dir().join("web")
 }
 
-/// What is to be served.
+/// The folder that is served.
 fn dist() -> PathBuf {
     home().join("dist")
 }

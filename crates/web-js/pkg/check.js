@@ -1,5 +1,5 @@
-// What callers say, looked at before anything is changed. A value that makes no sense is an error
-// named `INVALID_ARGUMENT` that names the argument.
+// Validation of arguments, before any state changes. An invalid value throws an error named
+// `INVALID_ARGUMENT` whose message names the argument.
 
 export function named(name, message) {
   const error = new Error(message);
@@ -27,7 +27,7 @@ export function count(value, name, least = 0, most = Number.MAX_SAFE_INTEGER) {
   throw invalid(`${name}: not a whole number from ${least} to ${most}`);
 }
 
-/** Every key of an object is one of these: a misspelt option would be ignored silently. */
+/** Throws if an object has other keys: a misspelt option would be ignored silently. */
 function onlyKeys(value, name, known) {
   for (const key of Object.keys(value)) {
     if (known.includes(key)) continue;
@@ -75,7 +75,7 @@ function limitsOf(options) {
   return { limits, taskKey: tieBreak === "taskKey" };
 }
 
-/** What no runtime of this package does without; the rest is denied if it is missing. */
+/** Facilities that every runtime needs. The others are denied if they are missing. */
 const NEEDED = ["microtask", "abortController"];
 const FUNCTIONS = ["clock", "entropy", "post", "microtask", "abortController", "fetch"];
 

@@ -1,9 +1,9 @@
-//! Tasks whose bodies are functions of JavaScript.
+//! Tasks with JavaScript bodies.
 //!
-//! Such a body, its value, its promise and its abort signal are the package's, which knows them by
-//! a number: the slot. Here is the task that stands for it in the runtime, and that is small. It
-//! has the body begin, waits until that is settled and what it started has ended, and says so; when
-//! it is asked to stop it has the signal abort, and goes on waiting.
+//! The package keeps the body, the value, the promise and the abort signal of a task, under a slot
+//! number. This file has the small task that stands for it in the runtime. That task starts the
+//! body, waits until the body is settled and its child tasks have ended, and reports the end. On a
+//! cancel it aborts the signal and continues to wait.
 //!
 //! ```text
 //! spawn(slot) -> begin(slot) ... settled(slot) -> what was started inside ends -> end(slot, -)
@@ -27,26 +27,26 @@ use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What the package has called. None of it throws.
+    /// The functions of the package. None of them throws.
     pub type Hooks;
-    /// The body of a task begins.
+    /// Starts the body of a task.
     #[wasm_bindgen(method)]
     fn begin(this: &Hooks, slot: u32);
-    /// A task was asked to stop.
+    /// A task has observed its cancel.
     #[wasm_bindgen(method)]
     fn abort(this: &Hooks, slot: u32, why: &JsValue);
-    /// A task is over: as its body is, or for this reason. The slot may be used again.
+    /// A task has ended: with the result of its body, or for this reason. The slot may be reused.
     #[wasm_bindgen(method)]
     fn end(this: &Hooks, slot: u32, stopped: &JsValue);
     /// Runnable tasks cannot run, because this capability is denied.
     #[wasm_bindgen(method)]
     pub fn stalled(this: &Hooks, why: &str);
-    /// Everything is over, after a shutdown.
+    /// A shutdown is complete.
     #[wasm_bindgen(method)]
     pub fn closed(this: &Hooks);
 }
 
-/// A task whose body was rejected. With what, only the package knows.
+/// The error of a task whose body was rejected. The package keeps the value.
 #[derive(Debug)]
 pub struct Rejected;
 
@@ -54,20 +54,20 @@ pub struct Rejected;
 pub(crate) struct Tasks {
     hooks: Hooks,
     page: Handle,
-    /// In chunks: a list that is moved to grow would need room for itself twice.
+    /// In chunks: a growing vector would need twice its memory while it is copied.
     slots: RefCell<Vec<Box<[Slot; CHUNK]>>>,
-    /// The names of those that have no name of their own, made once.
+    /// The names of unnamed tasks.
     unnamed: [Arc<str>; 4],
 }
 
 const CHUNK: usize = 256;
 
-/// What a task is in the runtime while it lives.
+/// The runtime's side of a live task.
 #[derive(Default)]
 struct Slot {
     task: Option<HostTask>,
     waker: Option<Waker>,
-    /// What it starts goes in here, if it has started anything.
+    /// The region of its child tasks, if it has started any.
     inside: Option<Box<Inside>>,
     settled: Option<Settled>,
 }
@@ -77,21 +77,21 @@ struct Inside {
     scope: Scope<Rejected>,
 }
 
-/// How the body of a task came to its end.
+/// How the body of a task was settled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
     Fulfilled,
     Rejected,
 }
 
-/// What a task does.
+/// The kind of a task.
 #[derive(Clone, Copy)]
 pub(crate) enum Body {
-    /// It runs a function.
+    /// A JavaScript function.
     Function,
-    /// It waits.
+    /// A sleep.
     Sleep(std::time::Duration),
-    /// It lets others go first.
+    /// A yield.
     Yield,
 }
 
@@ -101,21 +101,21 @@ impl Tasks {
         Tasks { hooks, page, slots: RefCell::default(), unnamed }
     }
 
-    /// The package's functions. Each runs page code or settles promises whose reactions run later,
+    /// The functions of the package. Each runs page code or settles promises with later reactions,
     /// so the drain ends after the step that calls one.
     pub(crate) fn hooks(&self) -> &Hooks {
         self.page.yield_to_page();
         &self.hooks
     }
 
-    /// Whether the page denies something that waits need.
+    /// Whether the page denies a capability that waits need.
     fn denies_any(&self) -> bool {
         let granted = self.page.granted();
         let mut needed = [Capability::Clock, Capability::Timer, Capability::Post].into_iter();
         !needed.all(|capability| granted.has(capability))
     }
 
-    /// Whether a wait ended because the page denies what it needs.
+    /// Whether a wait ended because the page denies a capability that it needs.
     fn denies(&self, why: &Cancelled) -> bool {
         why.kind() == Kind::ResourceUnavailable && self.denies_any()
     }
@@ -132,7 +132,7 @@ impl Tasks {
         Ok(Settled::Fulfilled)
     }
 
-    /// How a task is called that has no name of its own.
+    /// The name of an unnamed task.
     pub(crate) fn unnamed(&self, body: Body, is_child: bool) -> Arc<str> {
         let [main, task, sleep, yields] = &self.unnamed;
         match body {
@@ -144,7 +144,7 @@ impl Tasks {
         .clone()
     }
 
-    /// Where the tasks that a task starts go: a region of their own, opened for the first of them.
+    /// Returns the scope for the children of a task. Opens its region for the first child.
     pub(crate) fn inside(&self, parent: u32) -> Result<Scope<Rejected>, Status> {
         let (task, settled, opened) = self.with(parent, |slot| {
             let opened = slot.inside.as_ref().map(|inside| inside.scope.clone());
@@ -170,7 +170,7 @@ impl Tasks {
         region.ok_or(Status::RegionClosed)
     }
 
-    /// Starts a task in a scope: its number.
+    /// Starts a task in a scope. Returns its id.
     pub(crate) fn spawn(
         self: &Rc<Self>,
         scope: &Scope<Rejected>,
@@ -201,11 +201,11 @@ impl Tasks {
             slot.settled = Some(how);
             slot.waker.take()
         });
-        // Never inside the borrow.
+        // Outside the borrow.
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Asks a task to stop.
+    /// Cancels a task.
     pub(crate) fn cancel(&self, at: u32, kind: Kind, why: Option<Arc<str>>) -> Result<(), Status> {
         let task = self.with(at, |slot| slot.task.clone());
         task.map_or(Ok(()), |task| task.cancel(kind, why).map(drop))
@@ -222,7 +222,7 @@ impl Tasks {
     }
 }
 
-/// A task from its first poll to its last.
+/// The future of a task.
 async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
     let ended = match body {
         Body::Function => function(&cx, &told).await,
@@ -242,7 +242,7 @@ async fn run(cx: Cx, mut told: Told, body: Body) -> Result<(), Rejected> {
     if matches!(ended, Ok(Settled::Rejected)) { Err(Rejected) } else { Ok(()) }
 }
 
-/// Runs the body; what it started has ended when this has.
+/// Runs the body, and waits until its child tasks have ended.
 async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
     let tasks = &told.tasks;
     let at = told.at;
@@ -256,7 +256,7 @@ async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
             if !begun {
                 return Poll::Ready(Err(why));
             }
-            // It goes on until its promise is settled: nothing is left behind.
+            // Waits until the promise is settled: structured concurrency.
             tasks.hooks().abort(at, &error_of(&why));
             cancelled = Some(why);
         }
@@ -266,7 +266,7 @@ async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
         }
         match (tasks.wait(at, context.waker()), &cancelled) {
             (None, _) => operation.pending(context),
-            // What came all the same is given up, as the reason says.
+            // The value is dropped after a cancel.
             (Some(_), Some(why)) => Poll::Ready(Err(why.clone())),
             (Some(settled), None) => Poll::Ready(Ok(settled)),
         }
@@ -274,7 +274,7 @@ async fn function(cx: &Cx, told: &Told) -> Result<Settled, Cancelled> {
     .await;
     match tasks.with(at, |slot| slot.inside.take()) {
         None => settled,
-        // In a box of its own: few tasks come here, and all would have the room for it.
+        // Boxed: rarely used, and otherwise part of the size of every task.
         Some(inside) => Box::pin(drained(cx, told, *inside, settled)).await,
     }
 }
@@ -306,18 +306,18 @@ async fn drained(
     settled
 }
 
-/// A region whose owner is ended by force closes behind it.
+/// Closes a region when its owner is aborted.
 struct CloseOnDrop(HostRegion);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        // Without effect on a region that is closed.
+        // No effect on a closed region.
         self.0.close(Kind::ParentCancelled, None, None);
     }
 }
 
 impl Tasks {
-    /// How the body has ended; if it has not, the waker is woken when it has.
+    /// Returns how the body was settled. If it is pending, stores the waker.
     fn wait(&self, at: u32, waker: &Waker) -> Option<Settled> {
         // Cloned and dropped outside the borrow.
         let waker = waker.clone();
@@ -329,7 +329,7 @@ impl Tasks {
     }
 }
 
-/// Tells the package of the end of a task in any case: one that is ended by force drops this.
+/// Reports the end of a task to the package, also when the task is aborted and drops this.
 struct Told {
     tasks: Rc<Tasks>,
     at: u32,

@@ -1,44 +1,51 @@
 //! Building: wasm, glue, optimiser, static files.
 
 use super::chain::{self, TARGET, cargo_for_web, copy, files, is_newer};
+use super::scripts;
 use super::{dist, home};
 use crate::Result;
 use crate::shell::{command, output, root, run as sh};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-/// What is built: its wasm file, its folder in `dist`, its name, and whether a fresh module can
-/// take the place of one that has trapped.
+/// A WebAssembly file with its glue.
 struct Part {
     wasm: &'static str,
+    /// The folder in `dist`.
     folder: &'static str,
     name: &'static str,
-    renewable: bool,
+    /// Whether it is the module of the npm package: the glue differs (`xtask/bindgen`).
+    is_package: bool,
 }
 
 const PARTS: [Part; 4] = [
-    Part { wasm: "examples/hello", folder: "hello", name: "hello", renewable: false },
-    Part { wasm: "asx_web_js", folder: "pkg/wasm", name: "asx", renewable: true },
-    Part { wasm: "asx_web_page", folder: "page", name: "page", renewable: false },
-    Part { wasm: "asx_web_corpus", folder: "corpus", name: "corpus", renewable: false },
+    Part { wasm: "examples/hello", folder: "hello", name: "hello", is_package: false },
+    Part { wasm: "asx_web_js", folder: "pkg/wasm", name: "asx", is_package: true },
+    Part { wasm: "asx_web_page", folder: "page", name: "page", is_package: false },
+    Part { wasm: "asx_web_corpus", folder: "corpus", name: "corpus", is_package: false },
 ];
 
-/// All of them. The corpus brings the lab, whose hooks in the runtime are to be in nothing else: it
-/// is built by itself.
+/// The cargo commands. The corpus enables the hooks of the lab in the runtime, so it is built
+/// separately.
 const BUILDS: [&str; 2] = [
     "build --profile web -p asx-web -p asx-web-js -p asx-web-page --lib --examples",
     "build --profile web -p asx-web-corpus",
 ];
 
-/// What the optimiser is told: compressed, that is no larger than with `-Oz`. No features: browsers
-/// reject what it makes of all of them.
+/// Arguments of the optimiser. Compressed, the result is no larger than with `-Oz`. No features are
+/// enabled: browsers reject some of them.
 const OPTIMISER: [&str; 3] = ["-O3", "--strip-producers", "--strip-target-features"];
 
-/// The largest a page that says hello may be, compressed: wasm and glue.
-const HELLO_LIMIT: usize = 63_000;
+/// Limit of the compressed size of the example `hello`, WebAssembly and glue.
+const HELLO_LIMIT: usize = 64_000;
 
-/// Builds everything into `dist`; says how large the smallest page is.
+/// Sections that run beside each other build one after the other.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Builds everything into `dist`. Returns the size of the smallest page.
 pub(super) fn all() -> Result<String> {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     chain::ready()?;
     for build in BUILDS {
         sh(&mut cargo_for_web(build)?)?;
@@ -55,74 +62,42 @@ pub(super) fn all() -> Result<String> {
 }
 
 impl Part {
-    /// Glue and optimiser, unless they have seen this file.
+    /// Writes the glue and optimises the file, unless that was done for this file.
     fn finish(&self) -> Result {
-        let Part { wasm, folder, name, renewable } = self;
+        let Part { wasm, folder, name, is_package } = self;
         let wasm = home().join("build").join(TARGET).join("web").join(format!("{wasm}.wasm"));
         let folder = dist().join(folder);
         let raw = folder.join(format!("{name}_bg.wasm"));
         let done = folder.join("small.wasm");
-        // Who was interrupted has left something that looks finished.
+        // An interrupted run leaves files that look finished, but no mark.
         let mark = home().join("finished").join(name);
-        if raw.is_file() && is_newer(&mark, &wasm) {
+        let bindgen = chain::bindgen()?;
+        if raw.is_file() && is_newer(&mark, &wasm) && is_newer(&mark, &bindgen) {
             return Ok(());
         }
-        let bindgen = chain::bindgen()?;
-        let flags: &[&str] = if *renewable { &["--renewable"] } else { &[] };
+        let flags: &[&str] = if *is_package { &["--package"] } else { &[] };
         let mut write = command(&bindgen.to_string_lossy(), &[]);
         sh(write.arg(&wasm).arg(&folder).arg(name).args(flags))?;
         let optimiser = chain::npm_packages()?.join("node_modules/.bin/wasm-opt");
         let mut optimise = command(&optimiser.to_string_lossy(), &OPTIMISER);
         sh(optimise.arg(&raw).arg("-o").arg(&done))?;
-        scripts(&folder)?.iter().try_for_each(|path| make_lean(path))?;
+        scripts::finish(&folder)?;
         fs::rename(&done, &raw).map_err(|error| format!("{}: {error}", raw.display()))?;
+        if *is_package {
+            scripts::embed(&raw, &folder.join("bytes.js"))?;
+        }
         chain::write(&mark, "")
     }
 }
 
-/// The scripts of a part: its glue, and what it has in snippets.
-fn scripts(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for path in files(folder)? {
-        if path.is_dir() {
-            found.extend(scripts(&path)?);
-        } else if path.extension().is_some_and(|ending| ending == "js") {
-            found.push(path);
-        }
-    }
-    Ok(found)
-}
-
-/// Takes comments and indentation out of a script: bundlers would, and not all pages have one.
-fn make_lean(path: &Path) -> Result {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    chain::write(path, &lean(&text))
-}
-
-/// A script without comments that have lines of their own, and without indentation. None of ours,
-/// nor of the glue's, has a text of several lines, in which that would make a difference.
-fn lean(script: &str) -> String {
-    let mut lean = String::new();
-    let mut in_comment = false;
-    for line in script.lines().map(str::trim) {
-        let comment = in_comment || line.starts_with("/*");
-        in_comment = comment && !line.ends_with("*/");
-        if !(comment || line.is_empty() || line.starts_with("//")) {
-            lean.push_str(line);
-            lean.push('\n');
-        }
-    }
-    lean
-}
-
-/// What is served as it is, and what `asx parity` drives a browser with.
+/// Copies the static files, and the scripts with which `asx parity` drives a browser.
 fn static_files() -> Result {
     copy_all(&root().join("crates/web-page/browser"), &home().join("harness"))?;
     copy_all(&root().join("crates/web-page/static"), &dist())?;
     copy_all(&root().join("crates/web-js/pkg"), &dist().join("pkg"))
 }
 
-fn copy_all(from: &Path, to: &Path) -> Result {
+pub(super) fn copy_all(from: &Path, to: &Path) -> Result {
     for path in files(from)? {
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
@@ -134,11 +109,11 @@ fn copy_all(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// What a browser loads for a page that says hello, compressed as servers do.
+/// The compressed size of the files that a browser loads for `hello`.
 fn hello_size() -> Result<usize> {
     let folder = dist().join("hello");
     let wasm = folder.join("hello_bg.wasm");
-    let glue = scripts(&folder)?;
+    let glue = scripts::all(&folder)?;
     glue.iter().chain([&wasm]).map(|path| gzipped(path)).sum()
 }
 
@@ -148,15 +123,4 @@ fn gzipped(path: &Path) -> Result<usize> {
     let mut node = command("node", &["-e", script]);
     let text = output(node.arg(path))?;
     text.trim().parse().map_err(|_| format!("`{}` is no size", text.trim()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lean_script_says_the_same() {
-        let script = "/* a */\n/**\n * b\n */\nlet a = 1; // c\n\n  // d\n  f(`/* */ ${a}`);\n";
-        assert_eq!(lean(script), "let a = 1; // c\nf(`/* */ ${a}`);\n");
-    }
 }

@@ -1,8 +1,7 @@
-//! The tool chain: whatever of it is here is used, the rest is installed, and that is said.
+//! The tool chain: uses installed tools, and installs and reports missing ones.
 //!
-//! Where rustup has the target, a plain build does. Where it can't be had, Debian's compiler comes
-//! with the sources of the standard library, which is built once and kept; rustup's linker goes
-//! with it.
+//! A plain build needs rustup's target. Where it is not available, Debian's compiler is used with
+//! its sources of the standard library, which are built once, and with rustup's linker.
 
 use super::home;
 use crate::shell::{add_target, cargo, command, output, root, run as sh, works};
@@ -18,8 +17,8 @@ const BROWSER: [&str; 1] = ["chromium"];
 
 const NODE: [&str; 2] = ["nodejs", "npm"];
 
-/// The packages of npm, with their versions: the optimiser, who drives Chromium, who drives
-/// Firefox, and who checks types.
+/// Packages of npm with their versions: the optimiser, the drivers of Chromium and Firefox, and the
+/// type checker.
 const NPM: [(&str, &str); 4] = [
     ("binaryen", "132.0.0"),
     ("playwright-core", "1.65.0"),
@@ -27,7 +26,7 @@ const NPM: [(&str, &str); 4] = [
     ("typescript", "7.0.2"),
 ];
 
-/// Has every tool ready; an error says which cannot be had.
+/// Installs missing tools. An error names the tool that is not available.
 pub(super) fn ready() -> Result {
     compiler()?;
     npm_packages()?;
@@ -54,7 +53,7 @@ pub(super) fn cargo_for_web(line: &str) -> Result<Command> {
     Ok(cargo)
 }
 
-/// The compiler: rustup's (`None`), or Debian's with a standard library of our own.
+/// The compiler: rustup's (`None`), or Debian's with a standard library built here.
 fn compiler() -> Result<Option<PathBuf>> {
     if add_target(TARGET).is_ok() {
         return Ok(None);
@@ -99,7 +98,7 @@ fn build_std(lib: &Path) -> Result {
         .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", "-Cembed-bitcode=yes");
     sh(&mut build)?;
     let deps = empty.join("target").join(TARGET).join("release/deps");
-    // A folder that is complete or not there at all.
+    // Copied under another name first: an interrupted run leaves no incomplete folder.
     let half = lib.with_extension("half");
     fs::create_dir_all(&half).map_err(|error| format!("{}: {error}", half.display()))?;
     for file in files(&deps)? {
@@ -111,7 +110,7 @@ fn build_std(lib: &Path) -> Result {
     fs::rename(&half, lib).map_err(|error| format!("{}: {error}", lib.display()))
 }
 
-/// The program that writes the glue, built if it is not there or was built from another source.
+/// The program that writes the glue, rebuilt if its source is newer.
 pub(super) fn bindgen() -> Result<PathBuf> {
     let folder = home().join("bindgen");
     let program = folder.join("release/asx-bindgen");
@@ -123,7 +122,7 @@ pub(super) fn bindgen() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The folder of the npm packages, installed if they are not there.
+/// The folder of the npm packages. Installs them if they are missing.
 pub(super) fn npm_packages() -> Result<PathBuf> {
     let folder = home().join("npm");
     let missing = NPM.iter().any(|(name, _)| !folder.join("node_modules").join(name).is_dir());
@@ -146,7 +145,7 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
 }
 
-/// Whether a file was made after the one it is made from. Not if it was never made.
+/// Whether `made` exists and is newer than `source`.
 pub(super) fn is_newer(made: &Path, source: &Path) -> bool {
     let time = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
     matches!((time(made), time(source)), (Some(made), Some(source)) if made > source)
@@ -160,6 +159,10 @@ pub(super) fn write(path: &Path, text: &str) -> Result {
 
 pub(super) fn copy(from: &Path, to: &Path) -> Result {
     let parent = to.parent().unwrap_or(to);
+    // Unchanged files are kept: a browser may be reading them.
+    if fs::read(from).is_ok_and(|new| fs::read(to).is_ok_and(|old| new == old)) {
+        return Ok(());
+    }
     let copied = fs::create_dir_all(parent).and_then(|()| fs::copy(from, to).map(drop));
     copied.map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
 }

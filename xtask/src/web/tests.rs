@@ -1,12 +1,13 @@
-//! Running scripts that drive a headless browser; they clean up after themselves.
+//! Runs scripts that drive a headless browser.
 
-use super::{chain, dist, home, serve};
+use super::{bundlers, chain, dist, home, serve};
 use crate::check::others;
 use crate::shell::{cargo, command, output, root, run as sh, works};
 use crate::{Result, apt, conform};
+use std::path::PathBuf;
 
-/// All tests: of the package's types, in the browser, of pages of traces, and of the browser
-/// against other hosts.
+/// Runs all tests: types of the package, browsers, pages of traces, and comparisons with other
+/// hosts.
 pub(super) fn all() -> Result<String> {
     types()?;
     let tests = run("tests.mjs")?;
@@ -20,7 +21,7 @@ pub(super) fn all() -> Result<String> {
     Ok(all)
 }
 
-/// Opens pages of traces in the browser: how many.
+/// Opens pages of traces in the browser. Returns their number.
 fn run_reports() -> Result<usize> {
     let modules = chain::npm_packages()?.join("node_modules");
     let mut test = cargo(&format!("test --quiet {} --test browser -- --nocapture", others()));
@@ -32,41 +33,54 @@ fn run_reports() -> Result<usize> {
     }
 }
 
-/// Holds the package's declarations, and a program that uses them, against TypeScript's compiler.
-/// Where the program is wrong on purpose it says so, and the compiler wants that to be so.
+/// Checks the package's declarations with TypeScript's compiler: a program that uses them, and one
+/// with errors that the compiler must find.
 fn types() -> Result {
     let compiler = chain::npm_packages()?.join("node_modules/.bin/tsc");
     let project = root().join("crates/web-js/types/tsconfig.json");
     sh(command(&compiler.to_string_lossy(), &["--project"]).arg(project))
 }
 
-/// The tests that its driver can do, in Firefox: installed for them where Debian's packages can be
-/// had, skipped elsewhere.
+/// Runs the tests that its driver supports in Firefox. Skipped where it cannot be installed.
 fn in_firefox() -> Result<String> {
-    if !works("firefox-esr", &["--version"])
-        && let Err(why) = apt::install(&["firefox-esr"])
-    {
-        return Ok(format!("Firefox skipped: {why}"));
+    match firefox() {
+        Ok(()) => run_in("tests.mjs", "firefox"),
+        Err(why) => Ok(format!("Firefox skipped: {why}")),
     }
-    run_in("tests.mjs", "firefox")
+}
+
+/// Installs Debian's Firefox, unless it is there.
+fn firefox() -> Result {
+    match works("firefox-esr", &["--version"]) {
+        true => Ok(()),
+        false => apt::install(&["firefox-esr"]),
+    }
 }
 
 /// Measures how responsive a page stays, in both browsers.
 pub(super) fn responsive() -> Result {
     run("responsive.mjs")?;
-    if works("firefox-esr", &["--version"]) {
-        run_in("responsive.mjs", "firefox")?;
+    match firefox() {
+        Ok(()) => run_in("responsive.mjs", "firefox").map(drop),
+        Err(why) => {
+            println!("Firefox skipped: {why}");
+            Ok(())
+        }
     }
-    Ok(())
 }
 
-/// Runs a script of `crates/web-page/browser` with Chromium: its last line.
+/// Runs a script of `crates/web-page/browser` with Chromium. Returns its last line.
 pub(super) fn run(script: &str) -> Result<String> {
     run_in(script, "chromium")
 }
 
 fn run_in(script: &str, browser: &str) -> Result<String> {
-    let address = serve::in_background(dist())?;
+    run_at(dist(), script, browser)
+}
+
+/// Runs a script with a browser while a folder is served. Returns its last line.
+pub(super) fn run_at(folder: PathBuf, script: &str, browser: &str) -> Result<String> {
+    let address = serve::in_background(folder)?;
     let modules = chain::npm_packages()?.join("node_modules");
     let script = root().join("crates/web-page/browser").join(script);
     let mut node = command("node", &[]);
@@ -74,6 +88,7 @@ fn run_in(script: &str, browser: &str) -> Result<String> {
         .env("ASX_WEB_ADDRESS", &address)
         .env("ASX_WEB_BROWSER", browser)
         .env("ASX_WEB_MODULES", modules)
+        .env("ASX_WEB_APP", bundlers::app())
         .env("ASX_WEB_OUT", home().join("out"));
     let text = output(&mut node)?;
     print!("{text}");

@@ -1,0 +1,4 @@
+import { start } from "asx-web/inline";
+import { show } from "./app.js";
+
+start().then(show);
