@@ -132,6 +132,8 @@ async function tells(page, events) {
 /** Checks that all visible text has a contrast of at least 4.5:1, and all targets at least 40 px. */
 async function isReadable(page, when) {
   const wrong = await page.evaluate(() => {
+    // A transition between two colours is shown for a moment only.
+    for (const transition of document.getAnimations()) transition.finish();
     const parse = (text) => (text.match(/[\d.]+/g) || []).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
       .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
